@@ -177,7 +177,7 @@ export interface QuestionHandlers {
   readonly listRoots?: () => RootsAnswer | Promise<RootsAnswer>;
 }
 
-/** The gateway responded with an error in place of a result. */
+/** The gateway responded with an error instead of a result. */
 export class CallError extends Error {
   override readonly name = 'CallError';
   /** The JSON-RPC code: -32602 means an unknown name or invalid arguments. */

@@ -80,7 +80,7 @@ export const serverConfig = defineResource({
   name: 'Server Configuration',
   description: 'Name, version and environment of this service.',
   mimeType: 'application/json',
-  // The same for everybody, until the next deploy.
+  // The same for all callers until the next deploy.
   cache: { ttlMs: 60_000, scope: 'public' },
   read({ service: { name, version, environment } }) {
     return { text: JSON.stringify({ name, version, environment }) };
@@ -93,7 +93,7 @@ export const userProfile = defineResource({
   description: 'Claims of the logged-in user: sub and, where present, email, name and groups.',
   mimeType: 'application/json',
   read(context) {
-    // Named one by one: the user context also holds the token.
+    // Listed one by one, since the user context also holds the token.
     const { sub, email, name, groups } = requireUser(context);
     return { text: JSON.stringify({ sub, email, name, groups }) };
   },

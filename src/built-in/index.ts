@@ -1,4 +1,4 @@
-// What this service offers. A tool, prompt or resource of yours: one file here, one line below.
+// What this service offers. To add a tool, prompt or resource: one file here, and one line below.
 import { createLocalCatalog } from 'postern/define';
 import { greeting, serverConfig, servicePing, userContext, userProfile } from './entries.ts';
 

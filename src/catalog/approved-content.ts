@@ -44,7 +44,7 @@ export const readInstructions = (text: string | undefined): string | undefined =
  */
 export class LastApproved {
   private readonly server: string;
-  /** Keyed by own name or URI. */
+  /** Keyed by the item's own name or URI. */
   private readonly items = new Map<LockedList, ReadonlyMap<string, RawItem>>();
 
   constructor(server: string) {
@@ -76,7 +76,7 @@ export class LastApproved {
     );
   }
 
-  /** The item as last seen approved; undefined if it still is approved, or was never seen so. */
+  /** The last version seen approved; undefined if the item is still approved, or was never seen approved. */
   find(list: LockedList, ownName: string): RawItem | undefined {
     return this.items.get(list)?.get(ownName);
   }

@@ -12,18 +12,18 @@ import { BUILT_IN, type Entry } from './prepare-list.ts';
 
 export interface BuiltIn {
   readonly catalog: OwnCatalog;
-  /** All pages. The same entries as long as the catalogue lists the same. */
+  /** All pages. The entries are the same objects as long as the catalogue's list is unchanged. */
   list(kind: ListKind, context: CallerContext): Promise<BuiltInList>;
   /** The list as it last was. */
   peek(kind: ListKind): BuiltInList;
-  /** Lists that never change, once they were requested. */
+  /** Lists that never change, once they have been requested. */
   readonly fixed: ReadonlyMap<ListKind, BuiltInList>;
 }
 
 interface BuiltInList {
   readonly entries: readonly Entry[];
   readonly byName: ReadonlyMap<string, Entry>;
-  /** The time that it may be kept, and for whom: holds for all of its pages. */
+  /** How long the list may be cached, and for whom; applies to all of its pages. */
   readonly cache: CacheHint;
 }
 
@@ -66,7 +66,7 @@ const toList = (entries: readonly Entry[], cache: CacheHint): BuiltInList => ({
   cache,
 });
 
-/** True if it lists the same to all callers, at any time. */
+/** True if its list is the same for all callers at any time. */
 export const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
   catalog.isFixed(kind) || !hasList(catalog, kind);
 
@@ -115,7 +115,7 @@ function createEntry(kind: ListKind, object: object): Entry {
 
 // §26.2: the built-in catalogue as guards let it pass.
 
-/** A list of the built-in catalogue, as guards see it: its names are the same at all paths. */
+/** A list of the built-in catalogue, as guards see it: its names are the same on all paths. */
 export const toJudgedKind = (kind: ListKind): JudgedKind => ({
   server: BUILT_IN,
   kind,
@@ -123,7 +123,7 @@ export const toJudgedKind = (kind: ListKind): JudgedKind => ({
 });
 
 export function guardBuiltIn(builtIn: BuiltIn, listGuards: ListGuards): BuiltIn {
-  /** Keyed by the original list; a list is not kept if a guard failed. */
+  /** Keyed by the original list; a list is not cached if a guard failed. */
   const known = new WeakMap<readonly Entry[], BuiltInList>();
   const fixed = new Map<ListKind, BuiltInList>();
 

@@ -1,4 +1,5 @@
-// §18.2: the lists of a plan's servers as one caller gets them, joined for `/mcp` or for a view of it, and URIs that no list has.
+// §18.2: the lists of a plan's servers as one caller gets them, joined for `/mcp` or for a view of it, and URIs that are in no
+// list.
 
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { isAppUri, readSharedUri, toOwnUri, toSharedUri } from './apps/app-tools.ts';
@@ -11,13 +12,13 @@ import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
 import { type FoundItem, type FoundResource, type ListView, mayUseSome } from './view.ts';
 
 const NOTHING: readonly Entry[] = [];
-/** While a server has not listed yet. */
+/** For a server that has not listed its entries yet. */
 const SHORT_TTL_MS = 1_000;
 const MAX_TTL_MS = 60_000;
-/** A list at hand is only looked at: nobody may take it for complete, or keep it for others. */
+/** A list at hand is only for looking at: it may be incomplete, and must not be cached for others. */
 const NOT_KEPT = { ttlMs: 0, isPersonal: true, hasAllServers: false };
 
-/** One look at the lists: each is requested once. */
+/** A snapshot of the lists: each is requested once. */
 export class CallerLists {
   private readonly plan: Plan;
   private readonly part: JoinedPart;
@@ -30,7 +31,7 @@ export class CallerLists {
     this.who = who;
   }
 
-  /** `atHand`: of what servers have listed so far. */
+  /** `atHand`: from the entries that servers have listed so far. */
   join(kind: ListKind, atHand?: 'atHand'): Promise<ListView> {
     const key = `${kind} ${atHand}`;
     const joining = this.joined.get(key) ?? this.joinAll(kind, atHand);
@@ -39,8 +40,8 @@ export class CallerLists {
   }
 
   /**
-   * Undefined while the server has not listed. A caller who may use nothing of the server does not wait for that: the time would
-   * tell whether it runs.
+   * Undefined while the server has not listed. A caller who may use nothing on the server does not wait for it, since the delay
+   * would reveal whether the server is running.
    */
   async load(planned: PlannedServer, kind: ListKind): Promise<PreparedList | undefined> {
     const { lists } = planned.server;
@@ -54,7 +55,7 @@ export class CallerLists {
     return list && planned.prepareList(list);
   }
 
-  /** The same, as far as it is known; nothing is requested. */
+  /** The same, as far as known; nothing is requested. */
   peek({ server, prepareList }: PlannedServer, kind: ListKind): PreparedList | undefined {
     const known = server.lists.peek(kind, this.who.upstream);
     return known && prepareList(known);
@@ -66,14 +67,14 @@ export class CallerLists {
       return findIn(await this.join(kind, 'atHand'), name) ?? findIn(await this.join(kind), name);
     const { naming, servers } = this.plan;
     const own = await this.listBuiltIn(kind).catch((error: unknown) => {
-      // A name that can only be a server's is looked for there if the built-in catalogue fails.
+      // If the built-in catalogue fails, a name that can only belong to a server is looked up there.
       if (!naming.hasPrefix(name)) throw error;
       return undefined;
     });
     const ownEntry = own?.byName.get(name);
     if (ownEntry) return ownEntry;
     const owners = naming.findOwners(name).flatMap((owner) => servers.get(owner) ?? []);
-    // Servers that list slowly are not waited for if several can have the name, as without a prefix.
+    // If several servers can have the name, as without a prefix, slow ones are not waited for.
     for (const planned of owners.length === 1 ? [] : owners) {
       if (mayUseSome(this.plan, planned, this.who))
         await planned.server.lists.waitIfQuick(kind, this.who.upstream);
@@ -93,13 +94,13 @@ export class CallerLists {
     return undefined;
   }
 
-  /** Without a call under way, the last list is all that can be known. */
+  /** Without a call in progress, only the last list is known. */
   private async listBuiltIn(kind: ListKind): Promise<ReturnType<BuiltIn['peek']> | undefined> {
     const { builtIn } = this.plan;
     const { context } = this.who;
     if (context === undefined) return builtIn?.peek(kind);
     const listing = builtIn?.list(kind, context);
-    // A failure of the gateway's own catalogue does not concern a view without it.
+    // A failure of the gateway's own catalogue does not affect a view without it.
     return this.part.hasServer(BUILT_IN) ? listing : listing?.catch(() => builtIn?.peek(kind));
   }
 
@@ -121,7 +122,8 @@ export class CallerLists {
       servers.map((one) => {
         const loading = this.load(one, kind);
         if (this.isWaitedFor(one, kind)) return loading;
-        // Names of other servers take those of the part's servers at /mcp: they are loaded, too, but not waited for.
+        // On /mcp, names of other servers may take precedence over those of the part's servers, so the others are loaded as well,
+        // but not waited for.
         loading.catch(() => {});
         return this.peek(one, kind);
       }),
@@ -130,7 +132,7 @@ export class CallerLists {
     const chosen = servers
       .map((planned, at) => ({ planned, loaded: loaded[at] }))
       .filter(({ planned }) => part.hasServer(planned.config.name));
-    // A caller who may use nothing of a server is not told whether it runs.
+    // A caller who may use nothing on a server is not told whether it is running.
     const usable = chosen.filter(({ planned }) => mayUseSome(plan, planned, this.who));
     return {
       ...joinParts(loaded),
@@ -149,7 +151,7 @@ export class CallerLists {
     };
   }
 
-  /** Rules about a URI are about the server that has it at /mcp, which must be known before the rules are evaluated. */
+  /** Rules about a URI apply to the server that has it on /mcp, which must be known before the rules are evaluated. */
   private isWaitedFor({ config }: PlannedServer, kind: ListKind): boolean {
     return (
       this.part.hasServer(config.name) ||
@@ -159,7 +161,7 @@ export class CallerLists {
 
   // Resources.
 
-  /** The resource, or the file of a skill, of the server that lists it, as far as that is known. */
+  /** The resource or skill file, from the server that lists it, if that is known. */
   async findKnownResource(uri: string): Promise<FoundResource | undefined> {
     const listed = findIn(await this.join('resources', 'atHand'), uri);
     if (listed) return toResource(listed, uri);
@@ -170,7 +172,7 @@ export class CallerLists {
   async findResource(uri: string): Promise<FoundResource | undefined> {
     const known = await this.findKnownResource(uri);
     if (known) return known;
-    // A `ui://` URI names its server: no other is waited for.
+    // A `ui://` URI names its server, so there is no need to wait for another.
     if (isAppUri(uri)) return this.findUnlisted(uri);
     const listed = findIn(await this.join('resources'), uri);
     if (listed) return toResource(listed, uri);
@@ -178,14 +180,17 @@ export class CallerLists {
     return file ?? this.findUnlisted(uri);
   }
 
-  /** Finds the server that used to list the URI, else the one whose template fits it, else the one in whose skill's folder it lies. */
+  /**
+   * Finds the server that used to list the URI, or else the one with a matching template, or else the one with a skill whose
+   * folder contains it.
+   */
   async findUnlisted(uri: string): Promise<FoundResource | undefined> {
     if (isAppUri(uri)) return this.findApp(uri);
     const { upstream } = this.who;
     const servers = [...this.plan.servers.values()];
     const former = servers.find(({ server }) => server.lists.hadResource(uri, upstream));
     if (former) return { server: former.server.name, ownUri: uri, uri, annotations: {} };
-    // `<server>+<uri>`, for a URI that the server lists, or did, belongs to no other server, whatever templates say.
+    // `<server>+<uri>`, for a URI that the server lists or used to list, belongs to no other server, whatever templates say.
     const isNamedFor = (planned: PlannedServer): boolean => {
       const { name, lists } = planned.server;
       const ownUri = toOwnUri(name, uri);
@@ -216,7 +221,7 @@ export class CallerLists {
     return fitting && toResource(fitting, uri);
   }
 
-  /** Undefined if the server neither lists the URI nor has a template that fits it. */
+  /** Undefined if the server neither lists the URI nor has a matching template. */
   async findAnnotations(
     planned: PlannedServer,
     ownUri: string,
@@ -231,14 +236,16 @@ export class CallerLists {
   }
 }
 
-/** True for kinds that are called by a name of their server; the others are found by URIs, which may be any. */
+/** True for kinds that are called by a name from their server; the others are found by URI, which can be arbitrary. */
 export const isCalled = (kind: ListKind): boolean => kind !== 'templates' && kind !== 'skills';
 
-/** True if a name that is not in the list does not exist: the server may not have listed yet, or not to this caller. */
+/**
+ * True if a name that is not in the list does not exist: the server may not have listed its entries yet, or not for this caller.
+ */
 export const isComplete = (loaded: PreparedList | undefined): boolean =>
   loaded !== undefined && !loaded.needsLogin;
 
-/** No server takes the name of another if every server has its prefix. */
+/** Names of servers cannot collide if every server has a prefix. */
 const canTake = ({ config }: PlannedServer, kind: ListKind): boolean =>
   LIST_KINDS[kind].ruled === 'resource' || config.prefix === '';
 
@@ -247,7 +254,7 @@ export function findIn({ entries, positions }: JoinedList, name: string): Entry 
   return position === undefined ? undefined : entries[position];
 }
 
-/** `uri` is that of the entry, or one that fits its template: then both begin alike. */
+/** `uri` is the entry's own, or matches its template: then both begin the same way. */
 function toResource({ server, name, ownName, annotations }: Entry, uri: string): FoundResource {
   const isRenamed = server !== BUILT_IN && name !== ownName;
   return { server, uri, ownUri: isRenamed ? toOwnUri(server, uri) : uri, annotations };

@@ -26,9 +26,9 @@ interface ListListener {
   serversChanged(): void;
 }
 
-/** Throttle: a server may announce a change a thousand times a second, and each client is notified once. */
+/** Throttle: a server may announce a thousand changes a second, and each client is notified once. */
 const MIN_DISTANCE_MS = 1_000;
-/** All listeners share one channel: the servers that each hears of change with the configuration file. */
+/** All listeners share one channel, because the set of servers that each listens to changes with the configuration file. */
 const ALL = 'all';
 
 export function createChangeHub({ clock, log }: ClockAndLog) {
@@ -48,7 +48,7 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
   }
 
   return {
-    /** True if the session has a stream at this replica on which it gets changes. */
+    /** True if the session has a stream on this replica that delivers changes. */
     hasStream: (sessionId: string) => streams.has(sessionId),
     /** Until the result is called. */
     add(listener: ListListener): () => void {
@@ -65,13 +65,13 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
         stop();
       };
     },
-    /** A list of the server has changed: for these callers, or for everybody. */
+    /** A list of the server has changed, for these callers or for all. */
     announce(server: Server, list: ListName, isAbout?: (caller: UpstreamCaller) => boolean) {
       bus.publish(ALL, ({ caller, hears, listChanged }) => {
         if (isAbout?.(caller) !== false && hears(server)) listChanged(list);
       });
     },
-    /** Servers have come or gone. */
+    /** Servers were added or removed. */
     announceServers() {
       bus.publish(ALL, ({ serversChanged, listChanged }) => {
         // The client is notified even if an author's catalogue throws when the gateway subscribes again.
@@ -82,15 +82,15 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
   };
 }
 
-// §18.4: sessions that got a list in which a server was missing. They are notified once it has come, in the answer to their next
-// call: most have no stream of their own.
+// §18.4: sessions that got a list in which a server was missing. They are notified once it is available, in the response to their
+// next call, since most have no stream of their own.
 
 const MAX_OF_USER = 20;
 
 interface Missed {
   /** Undefined without authentication: then nothing is counted per user. */
   readonly owner: string | undefined;
-  /** Kinds of which it has no complete list yet. */
+  /** Kinds for which the session has no complete list yet. */
   readonly kinds: Set<ListKind>;
   readonly changed: Set<ListName>;
   stop(): void;
@@ -127,7 +127,7 @@ export function createMissedLists(hub: ChangeHub) {
 
   return {
     sessions: missed,
-    /** Notes a list that the caller's session got; callers without a session are not kept. */
+    /** Records a list that the caller's session got; callers without a session are not recorded. */
     note(kind: ListKind, caller: UpstreamCaller, view: View, isComplete: boolean): void {
       const { sessionId } = caller;
       if (sessionId === undefined) return;
@@ -137,12 +137,12 @@ export function createMissedLists(hub: ChangeHub) {
         if (known?.kinds.size === 0) forget(sessionId);
         return;
       }
-      // It gets the notification on its stream.
+      // The session gets the notification on its stream.
       if (hub.hasStream(sessionId)) return;
       const { kinds, changed } = known ?? open(sessionId, caller, view);
       if (kinds.has(kind)) return;
       kinds.add(kind);
-      // The missing list may have come since.
+      // The missing list may have arrived since.
       const hasCome = view.listServers().every(({ lists }) => lists.peek(kind, caller));
       if (hasCome) changed.add(LIST_KINDS[kind].list);
     },

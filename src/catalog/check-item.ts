@@ -1,4 +1,4 @@
-// §18.2: checks the items of servers' lists: one item that clients cannot read would cost them the whole list.
+// §18.2: checks the items of servers' lists: one item that clients cannot read would make them reject the whole list.
 
 import type { PolicyItem } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -35,7 +35,7 @@ interface FittingItem {
 
 const known = new WeakMap<RawItem, FittingItem>();
 
-/** Each item is of one kind, and checked once. */
+/** Each item is of one kind, and is checked once. */
 export function fitItem(kind: ListKind, item: RawItem): FittingItem {
   const fitting = known.get(item) ?? checkItem(kind, item);
   known.set(item, fitting);
@@ -98,7 +98,7 @@ export const showName = (name: string): string => {
 
 /** MCP "Tool Names". */
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
-/** No control, format or private characters, no half of a character, no line ends. */
+/** No control, format or private-use characters, no lone surrogates, no line breaks. */
 const NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,1024}$/u;
 const MAX_PROMPT_NAME = 128;
 const URI = /^[^\p{Cc}\p{Cs}\s]{1,4096}$/u;
@@ -116,7 +116,7 @@ const checkName = (name: string): string | undefined =>
 const checkKey = (kind: ListKind, key: string): string | undefined =>
   LIST_KINDS[kind].key === 'name' ? checkName(key) : checkUri(key);
 
-/** Why clients refuse a name that is passed on as its server wrote it. */
+/** Why clients reject a name that is passed on as its server wrote it. */
 function findOwnNameProblem(kind: ListKind, name: string): string | undefined {
   if (kind === 'tools' && !TOOL_NAME.test(name))
     return `has a name that clients refuse: it may have 1 to 128 letters, digits, "_", "-" and "." (${SUGGESTION})`;
@@ -125,7 +125,7 @@ function findOwnNameProblem(kind: ListKind, name: string): string | undefined {
     : undefined;
 }
 
-/** Why clients cannot use an item of this own name. `isStrict`: they see another name than this. */
+/** Why clients cannot use an item with this name. `isStrict`: they see a different name. */
 export const findUseProblem = (
   kind: ListKind,
   item: RawItem,
@@ -136,7 +136,7 @@ export const findUseProblem = (
 
 const SUGGESTION = '"names": "strict" in the configuration file lists it under another one';
 
-/** `isStrict`: clients see another name than this. */
+/** `isStrict`: clients see a different name. */
 export const isNameAllowed = (kind: ListKind, name: string, isStrict: boolean): boolean =>
   checkKey(kind, name) === undefined && (isStrict || findOwnNameProblem(kind, name) === undefined);
 
@@ -151,7 +151,7 @@ export type WarnOfItem = (
   problem: string,
 ) => void;
 
-/** For each server: it chooses its names, and could fill the log. */
+/** Per server: a server chooses its own names, and could fill the log. */
 const MAX_WARNINGS = 200;
 const MAX_NAME = 100;
 
@@ -192,7 +192,7 @@ function tellItem(kind: ListKind | 'instructions', name: string | undefined): st
 /** SEP-2640 "Limits". */
 const MAX_FILES = 512;
 const MAX_FILE_BYTES = 16_777_216;
-/** Characters of a skill as JSON: 512 files with URIs of some 400 characters, and what it says of itself. */
+/** Maximum size of a skill as JSON, in characters: 512 files with URIs of some 400 characters, and its description. */
 const MAX_SKILL = 262_144;
 /** Agent Skills, "name" and "description". */
 const SKILL_NAME = /^[a-z0-9-]{1,64}$/;
@@ -200,7 +200,9 @@ const MAX_DESCRIPTION = 4_096;
 
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
-/** Undefined if clients can use the skill, else continues a sentence that begins with its name. Its URI was checked before. */
+/**
+ * Undefined if clients can use the skill; otherwise continues a sentence that begins with its name. Its URI was checked earlier.
+ */
 function findSkillProblem(item: RawItem): string | undefined {
   const { uri, frontmatter, resources } = item;
   const root = typeof uri === 'string' ? findSkillRoot(uri) : undefined;
@@ -225,7 +227,7 @@ function findSkillProblem(item: RawItem): string | undefined {
   return resources === 'dynamic' ? undefined : findFilesProblem(resources, root);
 }
 
-/** True if a text or a name in it has characters that are invisible to people and readable by models. */
+/** True if a text or a name in it has characters that people cannot see but models can read. */
 function hides(value: unknown): boolean {
   if (typeof value === 'string') return hasHidden(value);
   if (Array.isArray(value)) return value.some(hides);

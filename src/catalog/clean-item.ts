@@ -1,4 +1,4 @@
-// §18.2: what a server says of its tools is read by people and models: nothing in it is invisible.
+// §18.2: people and models read what a server says about its tools, so nothing in it may be invisible.
 
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { computeOnce } from '../platform/bounded-map.ts';
@@ -6,25 +6,25 @@ import { createUnseenPattern, IGNORABLE } from '../platform/invisible.ts';
 import { isObject } from '../platform/json.ts';
 
 interface CleanItem {
-  /** With texts that hide nothing. The same object where there is nothing to do. */
+  /** A copy whose texts hide nothing. The same object if there is nothing to do. */
   readonly item: RawItem;
-  /** A name or value that calls must have exactly so, and that has characters which cannot be seen. */
+  /** A name or value that calls must repeat exactly, and that contains invisible characters. */
   readonly hiding: string | undefined;
   /** A name or value that looks like another one. */
   readonly lookAlike: string | undefined;
-  /** It was not read: that would hold up everybody else. */
+  /** It was not read, since that would hold up all other callers. */
   readonly isTooLarge: boolean;
 }
 
-/** Characters of an item as JSON. No model could use one that is larger, and each is read at one go. */
+/** Maximum size of an item as JSON, in characters. No model could use a larger one, and each is read in one go. */
 export const MAX_ITEM = 131_072;
 
-/** Characters of a description, a title. */
+/** Maximum length of a description and of a title, in characters. */
 const MAX_TEXT: Readonly<Record<string, number>> = { description: 16_384, title: 256 };
-/** That of a resource is read by people alone; it is called by its URI. */
+/** Only people read the name of a resource; it is requested by its URI. */
 const MAX_RESOURCE_TEXT: Readonly<Record<string, number>> = { ...MAX_TEXT, name: 256 };
 
-/** Shorter than this no text in it is too long. */
+/** In an item shorter than this, no text can be too long. */
 const MIN_BOUND = 256;
 const BEYOND_ASCII = /[^\p{ASCII}]/u;
 
@@ -65,17 +65,17 @@ interface Reading {
 type Place =
   | 'item'
   | 'schema'
-  /** An object whose members are names, each of a schema. */
+  /** An object that maps names to schemas. */
   | 'schemas'
-  /** A value that callers may put in: as it is, or not at all. */
+  /** A value that callers may pass: kept as it is, or not at all. */
   | 'value'
-  /** An example that callers may begin with. */
+  /** An example that callers may start from. */
   | 'example';
 
-/** Read by programs; URIs are judged by themselves. */
+/** Read by programs; URIs are checked separately. */
 const AS_IT_IS = new Set(['_meta', 'icons', 'uri', 'uriTemplate']);
 
-/** JSON Schema: what stands in the members of a schema. */
+/** JSON Schema: the kind of value in each member of a schema. */
 const SCHEMA_PLACES: ReadonlyMap<string, Place> = new Map([
   ['properties', 'schemas'],
   ['patternProperties', 'schemas'],
@@ -137,9 +137,9 @@ const cutText = (text: string, max: number): string =>
 
 const HALF_AT_END = /[\ud800-\udbff]$/;
 
-// §18.2: characters that people do not see, and models read.
+// §18.2: characters that people cannot see but models can read.
 
-/** Scripts whose words are written with joiners. */
+/** Scripts that use joiners within words. */
 const JOINING = [
   ...['Arab', 'Syrc', 'Mong', 'Nkoo', 'Deva', 'Beng', 'Guru', 'Gujr', 'Orya', 'Taml', 'Telu'],
   ...['Knda', 'Mlym', 'Sinh', 'Khmr', 'Mymr', 'Tibt'],
@@ -149,29 +149,29 @@ const PICTURE = '\\p{Extended_Pictographic}';
 const BEFORE_JOINER = `[${JOINING.join('')}${PICTURE}\\p{Emoji_Modifier}\\ufe0f]`;
 const AFTER_JOINER = `[${JOINING.join('')}${PICTURE}]`;
 
-/** Needed by emoji, and by languages such as Persian and Hindi: only where it does something. */
+/** Needed for emoji, and for languages such as Persian and Hindi: kept only where it has an effect. */
 const NEEDED = [
   `(?<=${BEFORE_JOINER})[\\u200c\\u200d](?=${AFTER_JOINER})`,
   `(?<=${PICTURE})[\\ufe0e\\ufe0f]`,
   '(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
 ].join('|');
 
-/** Control characters but for line feed and tab, and what else hides. */
+/** Control characters except line feed and tab, and other invisible characters. */
 const HIDDEN_IN_TEXT = createUnseenPattern(`\\p{Cc}${IGNORABLE}`, `[\\t\\n]|${NEEDED}`);
 
-/** The same for values, which may be line ends of any kind. */
+/** The same for values, which may contain any kind of line break. */
 const HIDDEN_IN_VALUE = createUnseenPattern(`\\p{Cc}${IGNORABLE}`, `[\\t\\n\\r]|${NEEDED}`);
 
-/** The same for regular expressions, which may name controls. */
+/** The same for regular expressions, which may name control characters. */
 const HIDDEN_IN_PATTERN = createUnseenPattern(IGNORABLE, NEEDED);
 
-/** True if JSON text may have any of them: there the first controls are escaped. */
+/** True if JSON text may contain any of them: the C0 controls are escaped there. */
 const MAY_HIDE = new RegExp(`\\\\u00[01]|\\\\[bfr]|[\\u007f-\\u009f${IGNORABLE}]`, 'u');
 
 export const hasHidden = (text: string, hidden: RegExp = HIDDEN_IN_VALUE): boolean =>
   text.search(hidden) !== -1;
 
-/** UTS 39: a word in several of the scripts whose letters look alike, or letters that are others of ASCII. */
+/** UTS 39: a word that mixes scripts whose letters look alike, or letters that resemble ASCII ones. */
 const LOOKS_LIKE_ANOTHER = new RegExp(
   [
     '\\p{sc=Latn}[\\p{sc=Cyrl}\\p{sc=Grek}\\p{sc=Armn}\\p{sc=Cher}]',

@@ -26,7 +26,7 @@ const toOffers = (has: (name: keyof Offers) => boolean): Offers => ({
   tasks: has('tasks'),
 });
 
-/** Offers that a server may have which has not said so yet, or which comes tomorrow. */
+/** Capabilities that a server may have but has not declared yet, or that a future server may add. */
 export const ALL_OFFERS = toOffers(() => true);
 const NO_OFFERS = toOffers(() => false);
 
@@ -49,7 +49,7 @@ export async function describeView(
   const joined =
     view.shown === 'joined'
       ? joinInstructions(ownText, sections)
-      : // Those of one server, without a heading.
+      : // The instructions of one server, without a heading.
         sections.map(({ text }) => cutBytes(cleanText(text), MAX_BYTES))[0];
   const given = view.findConfig()?.instructions;
   const replaced = given?.trim() === '' ? undefined : given;
@@ -83,7 +83,7 @@ async function describeServer(
   return { offers, ...(passed !== undefined && { instructions: { name, text: passed } }) };
 }
 
-/** As the guards let it be told; undefined where they do not. */
+/** As the guards let it pass; undefined if they do not. */
 async function passInstructions(
   { served }: ServedPath,
   server: string,
@@ -93,7 +93,10 @@ async function passInstructions(
   return listGuards === undefined ? text : listGuards.passInstructions(server, text);
 }
 
-/** With rules, a server of which a caller may use nothing does not exist for it; nor does one in a view that has nothing of it. */
+/**
+ * With rules, a server that a caller may not use at all does not exist for that caller; nor does one in a view that contains
+ * nothing from it.
+ */
 function mayUseAny(path: ServedPath, planned: PlannedServer, who: Who): Promise<boolean> {
   const { view, served } = path;
   return seesSome(path, who, async (kind) => {
@@ -130,12 +133,12 @@ interface ServerInstructions {
   readonly text: string;
 }
 
-/** Bytes of all, in UTF-8. */
+/** Maximum size of the joined text, in bytes of UTF-8. */
 const MAX_BYTES = 8_192;
 
 const cleanText = (text: string): string => cleanForeignText(text.trim(), MAX_BYTES);
 
-/** `own` are those of the built-in catalogue; undefined where there is nothing to say. */
+/** `own` are the instructions of the built-in catalogue; undefined if there are none. */
 function joinInstructions(
   own: string | undefined,
   sections: readonly ServerInstructions[],
@@ -143,7 +146,7 @@ function joinInstructions(
   let joined = own ?? '';
   for (const [index, { name, text }] of sections.entries()) {
     const heading = `${joined === '' ? '' : '\n\n'}## ${name}\n\n`;
-    // Each gets its share of what those before it left: none can push the others out.
+    // Each section gets its share of the space that is left, so that none can crowd out the others.
     const share = Math.floor((MAX_BYTES - Buffer.byteLength(joined)) / (sections.length - index));
     const fitted = cutBytes(lowerHeadings(cleanText(text)), share - Buffer.byteLength(heading));
     if (fitted !== '') joined += heading + fitted;
@@ -151,13 +154,13 @@ function joinInstructions(
   return joined === '' ? undefined : joined;
 }
 
-/** So that a server cannot speak under the heading of another; a text that is underlined is a heading, too. */
+/** So that a server cannot speak under the heading of another; underlined text is a heading as well. */
 const lowerHeadings = (text: string): string =>
   text
     .replace(/^([ \t]{0,3})(#{1,6})(?=\s|$)/gm, '$1##$2')
     .replace(/(?<=\S[^\n]*\n[ \t]{0,3})(?=(?:=+|-+)[ \t]*$)/gm, '\\');
 
-/** A character is never cut in two. */
+/** A character is never split. */
 function cutBytes(text: string, max: number): string {
   if (Buffer.byteLength(text) <= max) return text;
   if (max <= ELLIPSIS_BYTES) return '';

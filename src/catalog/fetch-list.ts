@@ -1,4 +1,4 @@
-// §18.4: one list of a server, all its pages, as much of it as is kept.
+// §18.4: one list of a server with all its pages, as far as it is kept.
 import { hash } from 'node:crypto';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LIST_KINDS, LIST_NAMES, type ListKind } from '../mcp/protocol/list-kinds.ts';
@@ -19,15 +19,15 @@ export interface FetchedList {
   readonly items: readonly RawItem[];
   /** Milliseconds for which it may be served. */
   readonly ttlMs: number;
-  /** Two lists with the same one are the same. */
+  /** Two lists with the same digest are the same. */
   readonly fingerprint: string;
   /** Size of the items as JSON text. */
   readonly bytes: number;
-  /** Why the rest was left out; undefined when all is there. */
+  /** Why the rest was left out; undefined if the list is complete. */
   readonly cut: string | undefined;
   /**
-   * §24.3: nobody sees what the server has before they have logged in at it. Where that is possible, the tool by which one does is
-   * shown in its place.
+   * §24.3: users do not see what the server offers until they have logged in to it. Where possible, the tool for logging in is
+   * shown instead.
    */
   readonly needsLogin?: 'possible' | 'impossible';
 }
@@ -73,7 +73,7 @@ export async function fetchList(
     const isRepeated = cursors.has(cursor);
     if (!collected.add(isRepeated ? collected.listNew(items) : items)) break;
     if (typeof cursor !== 'string') return collected.finish(ttlMs);
-    // Asked again, it would answer with the same pages without end.
+    // If asked again, the server would return the same pages forever.
     if (isRepeated) collected.cut('its cursor leads back to an earlier page');
     if (isRepeated) break;
     cursors.add(cursor);
@@ -119,7 +119,7 @@ function createCollection(kind: ListKind) {
   return {
     /** False once no more is kept. */
     add: (page: readonly unknown[]) => page.every(addItem),
-    /** Without those that are there, word for word. */
+    /** Without those that are already there, word for word. */
     listNew(page: readonly unknown[]): readonly unknown[] {
       const known = new Set(texts);
       return page.filter((item) => !isObject(item) || !known.has(toText(item) ?? ''));
@@ -141,7 +141,7 @@ function createCollection(kind: ListKind) {
   };
 }
 
-/** Undefined for what nests too deep to be told to anybody. */
+/** Undefined for an item that is nested too deeply to be passed on. */
 function toText(item: RawItem): string | undefined {
   try {
     return writeExactJson(toRawJson(item));
@@ -150,12 +150,12 @@ function toText(item: RawItem): string | undefined {
   }
 }
 
-// Lists that a server has and does not declare: neither the gateway nor clients ask for them, but `postern doctor` does.
+// Lists that a server has but does not declare: neither the gateway nor clients ask for them, but `postern doctor` does.
 
-/** For a list that most servers do not have: some never answer what they do not know. */
+/** For a list that most servers do not have: some never respond to methods that they do not know. */
 const TIME_LIMIT_MS = 2000;
 
-/** Their entries on the first page, at least one of each. Never rejects. */
+/** Their entries on the first page; at least one for each list. Never rejects. */
 export async function countUndeclared(
   upstream: Upstream,
   caller: UpstreamCaller,

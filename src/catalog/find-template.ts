@@ -1,14 +1,15 @@
-// §18.2: finds the template that fits a URI.
+// §18.2: finds the template that matches a URI.
 import { computeOnce } from '../platform/bounded-map.ts';
 import type { Entry } from './prepare-list.ts';
 
 /**
- * Positions that are checked for the templates of one server, some milliseconds: a server could list thousands that
- * each take a long time. Templates beyond that match nothing; those of other servers are still tried.
+ * Maximum number of positions that are checked for the templates of one server, which takes some milliseconds: a server could
+ * list thousands of templates that each take a long time. Templates beyond that match nothing; those of other servers are still
+ * tried.
  */
 const MAX_WORK = 30_000;
 
-/** The first entry whose template fits. */
+/** The first entry whose template matches. */
 export function findTemplate(entries: readonly Entry[], uri: string): Entry | undefined {
   const spent = new Map<string, number>();
   return entries.find((entry) => {
@@ -22,23 +23,22 @@ export function findTemplate(entries: readonly Entry[], uri: string): Entry | un
 
 const compile = computeOnce(({ name }: Entry) => compileTemplate(name));
 
-// RFC 6570, as far as it takes to see which server a URI is for; the server itself says what it means.
-// All ways to match are followed at once, place by place: URI and template are others' texts, and
-// trying one way after the other could run for minutes.
+// RFC 6570, as far as needed to find the server that a URI belongs to; the server itself interprets it. All possible matches are
+// followed simultaneously, position by position: URI and template are untrusted, and backtracking could take minutes.
 
 interface TemplateMatcher {
   fits(uri: string): boolean;
-  /** The number of positions that this has to check: 0 if the beginning decides. */
+  /** The number of positions that this match has to check; 0 if the beginning decides. */
   countWork(uri: string): number;
 }
 
-/** Characters of a URI, and expressions of a template, that are checked. */
+/** Maximum number of characters of a URI, and of expressions in a template, that are checked. */
 const MAX_URI = 2_048;
 const MAX_EXPRESSIONS = 16;
 
 function compileTemplate(template: string): TemplateMatcher {
   const parts = template.split(/(\{[^{}]*\})/);
-  // Texts stand at even places, expressions between them.
+  // Literals are at even indexes, expressions between them.
   const steps = parts.map((part, index) =>
     index % 2 === 0 ? createText(part) : readExpression(part),
   );
@@ -60,7 +60,7 @@ function compileTemplate(template: string): TemplateMatcher {
   };
 }
 
-/** From the places where the steps before it can end to those where this one can, in order. */
+/** Maps the positions where the previous steps can end to those where this one can end, in order. */
 type Step = (uri: string, starts: readonly number[]) => readonly number[];
 
 const createText =
@@ -71,11 +71,11 @@ const createText =
       : starts.filter((at) => uri.startsWith(text, at)).map((at) => at + text.length);
 
 interface Form {
-  /** Stands in front of the values, if there are any; `''` for nothing. */
+  /** Precedes the values, if there are any; `''` for nothing. */
   readonly first: string;
   /** True for characters of the values and of what separates them. */
   readonly allowed: (character: string) => boolean;
-  /** True if there can be nothing at all. */
+  /** True if the expression can be empty. */
   readonly isOptional: boolean;
 }
 
@@ -113,7 +113,7 @@ function readExpression(expression: string): Step {
     let isInside = false;
     for (let at = starts[0] ?? uri.length + 1; at <= uri.length; at += 1) {
       const character = uri[at - 1] ?? '';
-      // The character before this place continues values that began earlier, or is the first of them.
+      // The character before this position continues values that began earlier, or is the first character of a value.
       isInside = isInside ? allowed(character) : false;
       if (!isInside && isStart.has(at - 1))
         isInside = first === '' ? allowed(character) : character === first;

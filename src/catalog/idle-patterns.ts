@@ -1,4 +1,4 @@
-// §18.9: patterns of the configuration file that match no entry of its servers' lists. A misspelled pattern, or one with the
+// §18.9: patterns in the configuration file that match no entry in its servers' lists. A misspelled pattern, or one with the
 // former name of a tool, protects nothing, and nothing else would reveal that.
 import { isDeepStrictEqual } from 'node:util';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -23,7 +23,7 @@ import {
 /** A pattern that matches nothing, although all servers that could have such a name have listed their entries. */
 export interface IdlePattern {
   readonly of: 'view' | 'guard' | 'rule' | 'server';
-  /** The name of the view, guard or server, or the place of the rule. */
+  /** The name of the view, guard or server, or the position of the rule. */
   readonly subject: string;
   readonly pattern: string;
   /** A sentence, with the nearest name if there is one. */
@@ -36,9 +36,12 @@ type PatternsFile = CatalogSetup['file'];
 interface KnownLists {
   /** The lists of the server for any caller; none until it has listed. */
   findLists(server: string, kind: ListKind): readonly (readonly RawItem[])[];
-  /** Names of the built-in catalogue; undefined where they are not known, or differ between callers. */
+  /** Names of the built-in catalogue; undefined if they are not known, or differ between callers. */
   findBuiltIn(kind: ListKind): readonly string[] | undefined;
-  /** True if nothing is reported: a pattern that cannot match the names of any server then need not wait for a list to suggest a name from. */
+  /**
+   * True if nothing is reported: then a pattern that cannot match the names of any server need not wait for a list from which to
+   * suggest a name.
+   */
   readonly isUntold?: boolean;
 }
 
@@ -53,7 +56,9 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
   const rows = listRows({ ...file, servers }).map((row) => placeRow(row, servers, naming));
   const readNames = createReadNames(naming, findFacts);
   const findStranger = createFindStranger(file);
-  /** `servers` is the number of those that had listed by then: of one that lists later the nearest name may be. */
+  /**
+   * `servers` is the number of servers that had listed their entries by then: the nearest name may be on one that lists later.
+   */
   const described = new Map<
     PlacedRow,
     { readonly idle: IdlePattern; readonly isGuessed: boolean; readonly servers: number }
@@ -86,7 +91,7 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
       if (lists.length === 0) return undefined;
       if (lists.some((items) => row.fitsOne(readNames(config, kind, items)[of]))) return undefined;
     }
-    // It may lack the prefix: then it fits the names of no server at all.
+    // It may lack the prefix: then it matches no server's names at all.
     const asked = owners.length > 0 ? owners : servers.filter(row.isAbout);
     const listed = asked.filter(({ name }) => findLists(name, kind).length > 0);
     const known = described.get(row);
@@ -94,7 +99,7 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
     const names = listed.flatMap((config) =>
       findLists(config.name, kind).map((items) => readNames(config, kind, items)),
     );
-    // Once one has listed there is something to suggest.
+    // Once one server has listed its entries, there is something to suggest.
     if (names.length === 0 && !isUntold && !asked.every(isPersonal)) return undefined;
     const guess = suggest(row, names, builtIn);
     const idle = describe(row, guess, owners.some(isPersonal));
@@ -117,12 +122,12 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
   return (known) => [...guarding, ...rows.flatMap((row) => judge(row, known) ?? [])];
 }
 
-/** A pattern, as the file has it. */
+/** A pattern as written in the file. */
 interface Row extends Pick<IdlePattern, 'of' | 'subject' | 'pattern'> {
   readonly kind: 'tools' | 'prompts';
-  /** The servers that it is about; undefined for all, and the built-in catalogue. */
+  /** The servers that it applies to; undefined for all of them and the built-in catalogue. */
   readonly servers: readonly string[] | undefined;
-  /** It is a name, in which a star is not a pattern. */
+  /** A plain name, in which an asterisk is not a wildcard. */
   readonly isName?: boolean;
 }
 
@@ -171,7 +176,7 @@ function placeRow(row: Row, servers: readonly UpstreamConfig[], naming: Naming) 
   return {
     ...row,
     isName,
-    /** Those whose names it may fit: nobody else is waited for. */
+    /** The servers whose names it may match: no other server is waited for. */
     owners: servers.filter(
       (config) =>
         isAbout(config) && (of === 'server' || canBegin(pattern, naming.findStart(config))),
@@ -182,13 +187,13 @@ function placeRow(row: Row, servers: readonly UpstreamConfig[], naming: Naming) 
   };
 }
 
-/** Those that a pattern may mean, by whose it is. */
+/** The items that a pattern may refer to, by server. */
 interface Names extends Readonly<Record<Row['of'], ReadonlySet<string>>> {
   /** As clients of `/mcp` see the server's own names. */
   readonly shown: ReadonlyMap<string, string>;
 }
 
-/** Items that `tools` of a server or the lock leaves out are there all the same; but no view has the former. */
+/** Items that `tools` of a server or the lock leaves out still exist, but the former are in no view. */
 function createReadNames(naming: Naming, findFacts: FindFacts) {
   const known = new WeakMap<readonly RawItem[], Names>();
 
@@ -227,7 +232,7 @@ export function createFindStranger(file: Parameters<typeof createNaming>[0]) {
   const { servers, separator } = file;
   const { findStart, listStarts } = createNaming(file);
   const starts = listStarts().filter((start) => start !== '');
-  /** Also keyed by the server's name, where it has another prefix. */
+  /** Also keyed by the server's name if its prefix is different. */
   const startsByWord = new Map(
     servers.flatMap((server) =>
       [server.name, server.prefix].map((word) => [word + separator, findStart(server)]),
@@ -252,7 +257,7 @@ const WORDS = {
   server: { subject: 'Server ', effect: ', so "exclude" leaves nothing out by that pattern' },
 } as const satisfies Readonly<Record<Row['of'], object>>;
 
-/** Characters of a name that are shown. */
+/** Maximum length of a displayed name, in characters. */
 const MAX_SHOWN = 100;
 
 function describe(row: PlacedRow, nearest: string | undefined, isPersonal: boolean): IdlePattern {
@@ -272,9 +277,9 @@ function describe(row: PlacedRow, nearest: string | undefined, isPersonal: boole
 
 // §18.9: reports when a pattern of the current configuration file no longer matches anything.
 
-/** Those that patterns are about. */
+/** The servers that patterns apply to. */
 const KINDS = ['tools', 'prompts'] as const;
-/** For servers with lists for each user: those of the users who were there last. */
+/** For servers with lists per user: the lists of the most recent users. */
 const MAX_LISTS = 100;
 
 export function createPatternWatch(
@@ -310,7 +315,7 @@ export function createPatternWatch(
 
   async function start(): Promise<void> {
     try {
-      // A catalogue that is not the same for everybody is not asked: nobody knows what it will list.
+      // A catalogue that differs between callers is not asked, since what it will list is unknown.
       for (const kind of KINDS)
         if (isFixed(builtIn.catalog, kind)) await builtIn.list(kind, LISTING_CONTEXT);
     } catch {
@@ -329,11 +334,11 @@ export function createPatternWatch(
       watched = file;
       void start();
     },
-    /** A list is another than before. What is new is logged: each pattern once, as long as the configuration is the same. */
+    /** A list has changed. New findings are logged: each pattern once, as long as the configuration is the same. */
     noteList(kind: ListKind): void {
       if (KINDS.some((one) => one === kind)) look();
     },
-    /** Uses the lists at hand; of the configuration that is served, unless another is given. */
+    /** Uses the lists at hand, for the current configuration unless another is given. */
     findIdle: (file?: PatternsFile): readonly IdlePattern[] =>
       file === undefined
         ? findServed()

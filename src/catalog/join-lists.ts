@@ -1,4 +1,4 @@
-// §18.2: joins the lists of all servers. Their order decides which server keeps a name, on every replica the same.
+// §18.2: joins the lists of all servers. Their order decides which server keeps a name, and is the same on every replica.
 
 import { listDirectories, requireSkillRoot } from '../mcp/catalog/content.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
@@ -8,7 +8,7 @@ import { isAppUri, toMovedUri } from './apps/app-tools.ts';
 import type { WarnOfItem } from './check-item.ts';
 import { BUILT_IN, type Entry, type Naming } from './prepare-list.ts';
 
-/** The part of `/mcp` that a view is made of. */
+/** The part of `/mcp` that a view consists of. */
 export interface JoinedPart {
   readonly joinLists: JoinLists;
   /** `''` for the built-in catalogue. */
@@ -17,7 +17,7 @@ export interface JoinedPart {
 
 export interface JoinedList {
   readonly entries: readonly Entry[];
-  /** The place of each, by the name that clients see. */
+  /** The position of each, by the name that clients see. */
   readonly positions: ReadonlyMap<string, number>;
 }
 
@@ -103,7 +103,7 @@ function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly
     else taken.set(entry.name, entry);
   }
   for (const entry of later) {
-    // It contains the server's name already, as its tools refer to it: another name would lead nowhere.
+    // It already contains the server's name, as its tools refer to it: a different name would lead nowhere.
     if (isAppUri(entry.name)) {
       hide(entry, 'the built-in catalogue has that URI, too');
       continue;
@@ -122,7 +122,7 @@ const tellServer = (server: string): string =>
 // SEP-2640: the skills of all servers as one list. Each keeps its URIs unless another server has them: a file that is read has to
 // belong to the skill that names it.
 
-/** `resources` are the joined ones: there, too, the first server that has a URI keeps it. */
+/** `resources` are the joined ones, in which the first server with a URI also keeps it. */
 function joinSkills(
   entries: readonly Entry[],
   resources: JoinedList,
@@ -154,7 +154,7 @@ function joinSkills(
 function createTakeUris({ entries, positions }: JoinedList) {
   const files = new Map<string, string>();
   const roots = new Map<string, string>();
-  /** Directories that contain a skill, and the server. */
+  /** Directories that contain a skill, with its server. */
   const above = new Map<string, string>();
 
   const ofResource = (uri: string) => entries[positions.get(uri) ?? -1]?.server;
@@ -165,13 +165,13 @@ function createTakeUris({ entries, positions }: JoinedList) {
     const isOther = (owner: string | undefined) => owner !== undefined && owner !== server;
     if (own.some((file) => isOther(ofResource(file.name)) || isOther(files.get(file.name))))
       return false;
-    // A file of one server would be found at another server that has the directory.
+    // A file of one server would be looked up on another server that has the directory.
     if (isOther(above.get(root))) return false;
     if (listDirectories(name).some((directory) => isOther(roots.get(directory)))) return false;
     for (const file of own) files.set(file.name, server);
     roots.set(root, server);
     for (const directory of listDirectories(root)) {
-      // A directory of several servers counts as another's for each of them.
+      // A directory that several servers have counts as another server's for each of them.
       above.set(directory, (above.get(directory) ?? server) === server ? server : SEVERAL);
     }
     return true;
@@ -181,7 +181,7 @@ function createTakeUris({ entries, positions }: JoinedList) {
 /** No server has this name. */
 const SEVERAL = ' ';
 
-/** The skill under the URIs of the later of two servers that have the same. */
+/** The skill with the URIs that the later of two servers gets if both have the same. */
 export function renameSkill(entry: Entry): Entry {
   const { server, ownName, ownItem, files = [] } = entry;
   const rename = (uri: string) => toMovedUri(server, uri);

@@ -1,5 +1,5 @@
-// §18.2, MCP "Resource Links": results may link to resources that no list has. The client that got such a result reads them from
-// the server that sent it.
+// §18.2, MCP "Resource Links": results may link to resources that are in no list. The client that got such a result reads them
+// from the server that sent it.
 
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
@@ -18,10 +18,10 @@ type SavedLinks = Map<string, number>;
 
 /** For each server in a session; the oldest link is dropped first. No server can push out the links of another. */
 const MAX_LINKS = 100;
-/** Characters of a URI that is remembered. */
+/** Maximum length of a remembered URI, in characters. */
 const MAX_URI = 4_096;
 
-/** The owner of links: a session, or at one path (`''` for `/mcp`) a user and client without one. */
+/** The owner of links: a session, or, on one path (`''` for `/mcp`), a user and client without a session. */
 export const nameLinkOwner = (
   { sessionId, user, clientId }: UpstreamCaller,
   path: string,
@@ -37,7 +37,7 @@ export function createLinkedResources({
 }: Pick<Runtime, 'config' | 'clock' | 'log' | 'store' | 'getSeal'>) {
   const { keyPrefix, ttlSeconds } = config.mcp.sessions;
   const firstServers = createRecords(store, textFormat, getSeal);
-  /** Keyed by server: what this process has put into the store for each. */
+  /** Keyed by server: the links that this process has written to the store for each. */
   const owners = createBoundedMap<string, Map<string, SavedLinks>>('linkOwners');
   const toKey = (owner: string, uri: string) =>
     buildResourceLinkKey(keyPrefix, owner, hashSha256(uri));
@@ -51,7 +51,7 @@ export function createLinkedResources({
     const isFirst = await firstServers.update(key, (first = server) =>
       first === server ? { value: server, ttlSeconds, result: true } : { result: false },
     );
-    // Another server was first, possibly at another replica.
+    // Another server was first, possibly on another replica.
     if (!isFirst) return;
     links.delete(key);
     links.set(key, now);
@@ -64,7 +64,10 @@ export function createLinkedResources({
   }
 
   return {
-    /** Notes the links in a result of the server; a URI that another server linked to first stays with that one. Never throws. */
+    /**
+     * Records the links in a result of the server; a URI that another server linked to first stays with that server. Never
+     * throws.
+     */
     async remember(owner: string, server: string, uris: readonly string[]): Promise<void> {
       const keys = uris
         .filter((uri) => uri.length <= MAX_URI)
@@ -87,7 +90,7 @@ export function createLinkedResources({
   };
 }
 
-// §18.2: finds the server of a URI: the one that linked to it, lists it, or has a template that fits it.
+// §18.2: finds the server of a URI: the one that linked to it, lists it, or has a matching template.
 
 export function createResolveResource(
   view: View,
@@ -95,8 +98,8 @@ export function createResolveResource(
   links: LinkedResources,
 ): View['findResource'] {
   /**
-   * A URI that a server gave to a client goes to that server only: it may hold a secret. URIs that another server listed at that time
-   * are not remembered as links.
+   * A URI that a server gave to a client is only sent to that server: it may contain a secret. URIs that another server listed at
+   * that time are not remembered as links.
    */
   return async function resolveResource(uri, who) {
     const listed = await view.findListed(uri, who);
@@ -112,7 +115,7 @@ export function createResolveResource(
       });
     if (linker === undefined) return listed ?? view.findResource(uri, who);
     if (view.findServer(linker) === undefined) return listed;
-    // A resource that another server lists at /mcp is not this server's: the rules about it are about the other.
+    // A resource that another server lists on /mcp is not this server's: the rules about it apply to the other.
     const other = view === joined ? undefined : await joined.findListed(uri, who);
     const isOther = other !== undefined && other.server !== linker;
     const shown = isOther ? toMovedUri(linker, uri) : uri;

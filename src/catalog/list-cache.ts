@@ -1,10 +1,10 @@
-// §18.4: one list, served from memory while it is fetched anew.
+// §18.4: one list, served from memory while it is being refetched.
 import type { Clock } from '../platform/clock.ts';
 import type { FetchedList } from './fetch-list.ts';
 
 /**
- * How long to wait for a server that has not listed yet. `told`: the client gets `list_changed` later. `untold`: it can
- * only list again. `forCall`: a call of a name that may be the server's.
+ * How long to wait for a server that has not listed yet. `told`: the client gets `list_changed` later. `untold`: it can only list
+ * again. `forCall`: for a call with a name that may be the server's.
  */
 export type Patience = 'told' | 'untold' | 'forCall';
 
@@ -12,29 +12,29 @@ interface ListSource {
   fetch(): Promise<FetchedList>;
   /** Milliseconds that are left to wait for the first list. */
   countLeftMs(patience: Patience): number;
-  /** A wait for the first list ended without it, so many milliseconds after the list was requested. */
+  /** A wait for the first list ended without it, this many milliseconds after the list was requested. */
   onWaitedInVain(ms: number): void;
-  /** True if a list that has changed must not be served while the new one cannot be had. */
+  /** True if a list that has changed must not be served while the new one is unavailable. */
   isStrict(): boolean;
   /** The list differs from the one that was served last. */
   onChange(): void;
-  /** Another list than before is kept; also called for the first one. */
+  /** A different list is now kept; also called for the first one. */
   onOther(): void;
 }
 
-/** Milliseconds for which a changed list is waited for before the old one is served. */
+/** Milliseconds to wait for a changed list before the old one is served. */
 const CHANGED_WAIT_MS = 15_000;
-/** A server that takes longer is not waited for again so soon, however often it says that its list has changed. */
+/** A server that takes longer is not waited for again for this long, however often it says that its list has changed. */
 const QUICK_MS = 1_000;
 const WAIT_AGAIN_MS = 300_000;
-/** Backoff between two looks: doubled after each that found the same list. */
+/** Backoff between two checks: doubled after each one that found the same list. */
 const LOOK_MS = 1_000;
 const MAX_LOOK_MS = 60_000;
-/** No request so soon after a failure. */
+/** No request for this long after a failure. */
 const RETRY_MS = 1_000;
 
 interface Flight {
-  /** The reasons that had come before it began; undefined while it waits for the flight before it. */
+  /** The number of reasons when it began; undefined while it waits for the previous flight. */
   reasons: number | undefined;
   done: Promise<void>;
   readonly startedAt: number;
@@ -51,7 +51,7 @@ export class ListCache {
   /** Counts the changes; a list is current if none came after it was requested. */
   private changes = 0;
   private changesSeen = 0;
-  /** Counts the reasons to request the list anew: changes, and possible changes. */
+  /** Counts the reasons to request the list again: changes, and possible changes. */
   private reasons = 0;
   private changedWait: { readonly time: WaitingTime; readonly startedAt: number } | undefined =
     undefined;
@@ -65,7 +65,7 @@ export class ListCache {
     this.source = source;
   }
 
-  /** The list, if no change of it was announced; an expired one is fetched anew behind it. */
+  /** The list, if no change to it was announced; an expired one is refetched in the background. */
   findCurrent(): FetchedList | undefined {
     if (this.list === undefined || this.changesSeen !== this.changes) return undefined;
     const now = this.clock.monotonic();
@@ -74,7 +74,7 @@ export class ListCache {
   }
 
   /**
-   * At once if there is a list, else when it has come. Undefined if there is none: the server failed, or takes
+   * Resolves at once if there is a list, otherwise when it arrives. Undefined if there is none: the server failed, or takes
    * longer than the caller waits.
    */
   async load(patience: Patience): Promise<FetchedList | undefined> {
@@ -95,15 +95,15 @@ export class ListCache {
     this.retryAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** The list may have changed, or can be had now: it is requested at once, without waiting. */
+  /** The list may have changed, or be available now: it is requested at once, without waiting. */
   refresh(): void {
     this.retryAt = Number.NEGATIVE_INFINITY;
     void this.fetchAnew();
   }
 
   /**
-   * The list may have changed, according to a caller who could say so without end: it is requested soon, and the list at hand is served
-   * meanwhile. The less often that was true, the later.
+   * The list may have changed, according to a caller who could claim so endlessly: it is requested soon, and the list at hand is
+   * served meanwhile. The less often the claim was true, the longer the delay.
    */
   lookAgain(): void {
     this.reasons += 1;
@@ -130,7 +130,7 @@ export class ListCache {
       source.onWaitedInVain(clock.monotonic() - this.flight.startedAt);
   }
 
-  /** Single flight, and one that waits: concurrent callers who want the same list share one request. */
+  /** Single flight, with at most one more waiting: concurrent callers who want the same list share one request. */
   private fetchAnew(): Promise<void> {
     const { flight } = this;
     if (flight !== undefined && (flight.reasons === undefined || flight.reasons === this.reasons))
@@ -153,7 +153,7 @@ export class ListCache {
       const fetched = await this.source.fetch();
       const isOther = this.list?.fingerprint !== fetched.fingerprint;
       const isNews = this.wasMissed || (isOther && this.list !== undefined);
-      // The same object as long as the list is the same: everything derived from it is found by it.
+      // The same object as long as the list is the same, since everything derived from it is looked up by it.
       if (isOther) this.list = fetched;
       this.changesSeen = changesBefore;
       this.expiresAt = this.clock.monotonic() + fetched.ttlMs;
@@ -201,7 +201,7 @@ export class WaitingTime {
     this.clock = clock;
   }
 
-  /** Milliseconds that are left of `ms`; the time begins with the first call. */
+  /** Milliseconds left of `ms`; the time starts with the first call. */
   left(ms: number): number {
     this.startedAt ??= this.clock.monotonic();
     return Math.max(0, this.startedAt + ms - this.clock.monotonic());

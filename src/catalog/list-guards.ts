@@ -1,4 +1,4 @@
-// §26.2: guards on lists and instructions of servers: each item is judged when it is first seen, or has changed.
+// §26.2: guards on lists and instructions of servers: each item is judged when it is first seen or has changed.
 
 import type { Guard, GuardPoint, Guards } from '../mcp/calls/guards.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -75,8 +75,8 @@ export function createListGuards(guards: Guards, clock: Clock) {
 
   return {
     /**
-     * Judges each item that was not judged before. Never rejects. Two lists with the same verdicts have the same
-     * `digest`; it is `''` if no guard looks at lists.
+     * Judges each item that has not been judged yet. Never rejects. Two lists with the same verdicts have the same `digest`; it
+     * is `''` if no guard checks lists.
      */
     async judge(list: JudgedList): Promise<ListJudgement> {
       const { kind, items } = list;
@@ -96,7 +96,7 @@ export function createListGuards(guards: Guards, clock: Clock) {
         hasFailed: said.some((one) => one?.hasFailed === true),
       };
     },
-    /** Undefined if no guard looks at the item. An item that was not judged yet is hidden. */
+    /** Undefined if no guard checks the item. An item that has not been judged yet is hidden. */
     peek(list: JudgedKind, item: RawItem): ListedVerdict | undefined {
       if (findGuard(list, item) === undefined) return undefined;
       return ofItems.get(item)?.verdict ?? NOT_YET;
@@ -147,7 +147,7 @@ export const addJudgement = (
         ttlMs: judgement.hasFailed ? Math.min(list.ttlMs, UNSURE_TTL_MS) : list.ttlMs,
       };
 
-/** For a configuration in which no guard looks at lists. */
+/** For a configuration in which no guard checks lists. */
 export const NOTHING_SAID: ListJudgement = { digest: '', hasFailed: false };
 
 const NOT_YET: ListedVerdict = {
@@ -155,7 +155,7 @@ const NOT_YET: ListedVerdict = {
   reason: 'is hidden until its guards have looked at it',
 };
 
-/** `exact` is the item with its numbers as its server spelled them. */
+/** `exact` is the item with numbers as its server wrote them. */
 async function ask(kind: ListKind, item: RawItem, exact: JsonObject, guard: Guard): Promise<Known> {
   const { key } = LIST_KINDS[kind];
   const verdict = await guard.judge({

@@ -1,4 +1,4 @@
-// MCP "Pagination": pages of a joined list, and how they are written.
+// MCP "Pagination": pages of a joined list, and how they are serialized.
 import {
   type Cursor,
   decodeCursor,
@@ -28,7 +28,7 @@ export function createListPage(path: ServedPath) {
   const { view, access, hub, missedLists, clock, served } = path;
   const getItem = (entry: Entry) => toShownItem(view, entry);
 
-  /** True if callers may see different things. */
+  /** True if callers may see different entries. */
   const dependsOnCaller = () => served.current.policies.dependOnCaller;
 
   return async function listPage(
@@ -91,8 +91,8 @@ function findStart(
 }
 
 /**
- * The positions in the list, rising, and the last entry of the page if there are more. Only as many entries are judged as the page
- * needs: many rules over many entries take a long time.
+ * The positions in the list, ascending, and the last entry of the page if there are more. Only as many entries are judged as the
+ * page needs: many rules over many entries take a long time.
  */
 async function takeVisible(
   list: ListView,
@@ -121,10 +121,10 @@ async function takeVisible(
   return { positions: taken.sort((a, b) => a - b), last: hasMore ? last : undefined };
 }
 
-// §18.2: the order of entries if a page does not hold all: round-robin over the servers.
+// §18.2: the order of entries if they do not fit on one page: round-robin over the servers.
 
 /**
- * The first entry of each server in the order of the list, then the second of each, and so on: however much one lists,
+ * The first entry of each server in the order of the list, then the second of each, and so on: however many one server lists,
  * entries of the others are on the first pages. The order of one list is the same on every replica.
  */
 const takeTurns = computeOnce((entries: readonly Entry[]) => {
@@ -145,21 +145,21 @@ const takeTurns = computeOnce((entries: readonly Entry[]) => {
     positions,
     /** The turn of each, by its position in the list. */
     places,
-    /** All positions, rising. */
+    /** All positions, ascending. */
     all: [...places.keys()],
   };
 });
 
-// §18.2: pages as they are sent, written once for all callers who see the same part of the same list.
+// §18.2: pages as they are sent, serialized once for all callers who see the same part of the same list.
 
-/** The part of a list that a caller may see. Decided anew for each request: only the written form is cached. */
+/** The part of a list that a caller may see. Determined for each request: only the serialized form is cached. */
 export interface VisiblePage {
   /** `path` of the view that shows it. */
   readonly path: string;
   readonly kind: ListKind;
-  /** The key of the cache: a list that was fetched anew, or prepared by another plan, is another array. */
+  /** The key of the cache: a list that was refetched, or prepared by another plan, is a different array. */
   readonly list: readonly Entry[];
-  /** Positions of its entries in the list, rising. */
+  /** Positions of its entries in the list, ascending. */
   readonly positions: readonly number[];
   readonly nextCursor: string | undefined;
   /** The caller (`nameOwner`); undefined without authentication. */
@@ -171,10 +171,10 @@ export interface VisiblePage {
 /** Writes `items`, and `bytes`: the result of the list's method as JSON, in UTF-8. */
 type WrittenPage = Required<Pick<Page<RawItem>, 'items' | 'bytes'>>;
 
-/** `getItem` says what the view shows of an entry. @throws TypeError for what JSON cannot say. */
+/** `getItem` returns what the view shows of an entry. @throws TypeError for values that JSON cannot represent. */
 type WritePage = (page: VisiblePage, getItem: (entry: Entry) => RawItem) => WrittenPage;
 
-/** Overhead of an entry beside its part of the bytes. */
+/** Overhead of an entry in addition to its share of the bytes. */
 const BYTES_AN_ENTRY = 16;
 
 interface KeptPage extends Omit<VisiblePage, 'list'> {
@@ -185,7 +185,7 @@ interface KeptPage extends Omit<VisiblePage, 'list'> {
 /** The pages of one list, by hash. */
 type PagesOfList = Map<number, KeptPage>;
 
-/** Each plan has written pages of its own. */
+/** Each plan has its own serialized pages. */
 const getWritePage = computeOnce((_plan: Plan) => createWritePage());
 
 /** A page of a list that is no longer served is not requested, and so the first to be evicted. */
@@ -280,7 +280,7 @@ function toSessionTool(item: RawItem): RawItem {
   return {
     ...members,
     inputSchema: input,
-    // The text of a result has what it would describe.
+    // The text of a result has the content that it would describe.
     ...(isOfObject(output) && { outputSchema: output }),
   };
 }

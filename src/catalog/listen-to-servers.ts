@@ -60,7 +60,7 @@ export function createWatching(path: ServedPath, resolveResource: View['findReso
         method: isWatched ? 'resources/subscribe' : 'resources/unsubscribe',
         params: { uri: ownUri },
         name: ownUri,
-        // The server's own timeout ends it.
+        // Ended by the server's own timeout.
         signal: new AbortController().signal,
         trace: {},
       };
@@ -72,7 +72,7 @@ export function createWatching(path: ServedPath, resolveResource: View['findReso
         const isGuarded =
           error.jsonRpcError?.code === URL_REQUIRED ||
           ABOUT_RESOURCES.some((point) => guards?.find(point, item) !== undefined);
-        // No guard has seen the server's words; and a subscription sends no user to a page.
+        // No guard has checked the server's text, and a subscription sends no user to a page.
         const [reason, own] = isGuarded ? [''] : [`: ${error.message}`, error.jsonRpcError];
         const message = `${server.name} could not be told of it${reason}.`;
         fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
@@ -83,7 +83,7 @@ export function createWatching(path: ServedPath, resolveResource: View['findReso
   } satisfies Partial<ServedCatalog>;
 }
 
-/** Points at which a guard sees a server's words about a resource. */
+/** Points at which a guard checks a server's text about a resource. */
 const ABOUT_RESOURCES = ['resources/subscribe', 'resources/result'] as const;
 
 // One stream of a client.
@@ -102,7 +102,7 @@ const createListenToServers = (
     builtIn.follow();
 
     async function listenToAll(): Promise<void> {
-      /** Own URIs of resources that they subscribe to, by server. */
+      /** The servers' own URIs of resources that they subscribe to, by server. */
       const wanted = new Map<string, string[]>();
       for (const uri of uris ?? []) {
         const found = await resolveResource(uri, who);
@@ -124,19 +124,19 @@ const createListenToServers = (
       const description = server.lists.peekDescription(who.upstream);
       const mayTellOfResources =
         (description === undefined || canSubscribe(description.capabilities)) && own?.length !== 0;
-      // It says so in the session that it asked in.
+      // The server says so in the session in which it was asked.
       const hearsOfElicitations =
         own === undefined &&
         who.upstream.capabilities.elicitationUrl === true &&
         description?.era !== 'stateless';
-      // Only some have a stream of the client's own session, and in the session era only.
+      // Only some servers have a stream for the client's own session, and only in the session era.
       const hearsOfLogs =
         own === undefined &&
         who.upstream.sessionId !== undefined &&
         server.upstream.facts.hasSessionStream &&
         (description === undefined ||
           (description.era === 'session' && isObject(description.capabilities.logging)));
-      // Lists that everybody shares the gateway itself hears of.
+      // For lists that all callers share, the gateway itself listens.
       const isNeeded = server.isPersonal || mayTellOfResources;
       if (!isNeeded && !hearsOfElicitations && !hearsOfLogs) return;
       const passGuards = createPassGuards(path, server.name, caller, (params) => {
@@ -167,7 +167,7 @@ const createListenToServers = (
       if (!isOpen) return;
       const { name } = server;
       for (const uri of view.shown === 'own' ? [ownUri] : listClientUris(name, ownUri)) {
-        // Most are known without looking up links in the store.
+        // Most URIs are known without looking up links in the store.
         const offered = await view.findResource(uri, who);
         const found = offered?.server === name ? offered : await resolveResource(uri, who);
         if (found?.server !== name || found.ownUri !== ownUri) continue;
@@ -199,7 +199,7 @@ const createListenToServers = (
     };
   };
 
-/** Stops each, even if another one throws. @throws what one of them threw. */
+/** Stops each one, even if another throws. @throws what one of them threw. */
 function stopAll([stop, ...others]: readonly (() => void)[]): void {
   try {
     stop?.();
@@ -208,9 +208,9 @@ function stopAll([stop, ...others]: readonly (() => void)[]): void {
   }
 }
 
-// §18.3: log messages of servers outside of calls, for the client's session that they belong to.
+// §18.3: log messages of servers outside calls, for the client session that they belong to.
 
-/** A caller who sees nothing of a server, by the rules or because the lock hides it, gets none of its log messages. */
+/** A caller who cannot see any entry of a server, because of the rules or the lock, gets none of its log messages. */
 function createPassLogs(
   path: ServedPath,
   server: Server,
@@ -329,7 +329,7 @@ function createBuiltInListening(
 
   return {
     /**
-     * Begins or stops to listen, as the configuration file says now.
+     * Starts or stops listening, according to the current configuration file.
      *
      * @throws what an author's `watch` or `listen` throws, or what stops them.
      */

@@ -1,4 +1,4 @@
-// §18.3: passes a call on to its server, and its result back in a form that clients can read, with URIs that they know. Links in
+// §18.3: passes a call on to its server, and the result back in a form that clients can read, with URIs that they know. Links in
 // results are remembered.
 import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
 import { GUARD_POINTS } from '../mcp/calls/guards.ts';
@@ -32,7 +32,7 @@ export type PassOn = (
   context: CallerContext,
 ) => Promise<RawResult>;
 
-/** Bounds for one result: URIs that are remembered, and URIs that are looked up. */
+/** Limits per result: URIs that are remembered, and URIs that are looked up. */
 const MAX_LINKS = 100;
 const MAX_LOOKED_UP = 10_000;
 
@@ -60,7 +60,10 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
       : renameUris(server, who, request, fitResult(server, request, era, result));
   };
 
-  /** Guards never see the `_meta` of a task request, only that of the call that began the task; of other methods, they see it for a few only. */
+  /**
+   * Guards never see the `_meta` of a task request, only that of the call that began the task; for other methods, they see it
+   * only in a few.
+   */
   function isMetaUnseen({ method }: RelayedRequest): boolean {
     if (method.startsWith('tasks/')) return true;
     const { guards } = served.current;
@@ -88,9 +91,9 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
   }
 
   /**
-   * A result as clients can read it: one part that MCP does not allow would cost them all of it. Logs each change.
+   * A result as clients can read it: one part that MCP does not allow would make them reject all of it. Logs each change.
    *
-   * @throws GatewayError `upstream_error` if nothing can be made of it.
+   * @throws GatewayError `upstream_error` if it cannot be made readable.
    */
   function fitResult(
     server: string,
@@ -103,7 +106,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
     if (rules === undefined || given.resultType !== undefined) return given;
     const isWithoutContent = method === 'tools/call' && !Object.hasOwn(given, 'content');
     const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
-    // An unread result was checked as that of a tool, before its method was known.
+    // An unparsed result was checked as a tool's result, before its method was known.
     const read = READ[method];
     if (findUnread(result) && (read === undefined || Object.hasOwn(result, read.member)))
       return result;
@@ -122,7 +125,10 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
     return editResult(result, found.list);
   }
 
-  /** Names what a result refers to as its client knows it. Most results refer to nothing, and nothing is waited for. */
+  /**
+   * Rewrites references in a result to the names that its client knows. Most results refer to nothing, and then nothing is waited
+   * for.
+   */
   function renameUris(
     server: string,
     who: Who,
@@ -149,7 +155,9 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
     return unknown.length === 0 ? rename(NONE_MOVED) : lookUp(server, unknown, who).then(rename);
   }
 
-  /** Resolves to the URIs that another server has, too, and that clients see as `<server>+<uri>`. Unlisted links are remembered. */
+  /**
+   * Resolves to the URIs that another server also has, and that clients see as `<server>+<uri>`. Unlisted links are remembered.
+   */
   async function lookUp(
     server: string,
     named: readonly NamedUri[],
@@ -180,7 +188,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
   }
 }
 
-/** MCP "Resources", "Error Handling": the error has the URI, as the client knows it. @throws always. */
+/** MCP "Resources", "Error Handling": the error contains the URI as the client knows it. @throws always. */
 function failAsAsked(thrown: unknown, { name, asked }: RelayedRequest): never {
   if (asked === undefined || asked === name || !(thrown instanceof GatewayError)) throw thrown;
   const { jsonRpc } = thrown.failure;
@@ -194,7 +202,7 @@ function failAsAsked(thrown: unknown, { name, asked }: RelayedRequest): never {
   });
 }
 
-/** For methods that call no tool: the list that has the item, and the member that the result must have. */
+/** For methods that call no tool: the list that contains the item, and the member that the result must have. */
 const READ: Readonly<Record<string, { readonly list: ListKind; readonly member: string }>> = {
   'prompts/get': { list: 'prompts', member: 'messages' },
   'resources/read': { list: 'resources', member: 'contents' },
@@ -256,7 +264,7 @@ function addApps({ _meta: meta }: JsonObject, path: JsonPath, named: NamedUri[])
   }
 }
 
-/** Keeps the gateway's own cache hint, which is not part of the written result. */
+/** Keeps the gateway's own cache hint, which is not part of the serialized result. */
 function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
   if (edits.length === 0 || result.cache === undefined) return editValue(result, edits);
   const { cache, ...written } = result;
@@ -268,7 +276,7 @@ function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
 const describe = ({ path, rewrite }: ValueEdit): string =>
   `answers with ${showPath(path)}, which MCP does not allow: ${rewrite === undefined ? 'it is left out' : 'it goes on as text'}`;
 
-/** Without positions: what is wrong with one part is wrong with others, too. */
+/** Without positions: a mistake in one part is usually in others as well. */
 const showPath = (path: JsonPath): string =>
   path.map((step) => (typeof step === 'number' ? '[]' : step)).join('.');
 

@@ -29,28 +29,28 @@ import {
 import { type Server, toApprovable } from './server.ts';
 import type { ViewConfig, ViewsConfig } from './view-shape.ts';
 
-/** The part of the configuration file that catalogues are made of. */
+/** The part of the configuration file from which catalogues are built. */
 interface CatalogFile extends ServersConfig, ViewsConfig {
-  /** As far as their patterns are looked at here. */
+  /** Only what this file needs of their patterns. */
   readonly rules: readonly {
     readonly may: readonly string[];
-    /** Set where somebody is asked before a call. */
+    /** Set if the call requires approval. */
     readonly ask?: string | undefined;
     readonly place: string;
   }[];
-  /** As far as they are about servers. */
+  /** Only the parts that concern servers. */
   readonly guards?: readonly {
     readonly name: string;
-    /** Names of servers; undefined for all, and the built-in catalogue. */
+    /** Names of servers; undefined for all of them and the built-in catalogue. */
     readonly servers: readonly string[] | undefined;
-    /** Globs over tool names as they are at `/mcp`; undefined for all. */
+    /** Globs over tool names as on `/mcp`; undefined for all. */
     readonly tools: readonly string[] | undefined;
-    /** `server` is that of a guard of the kind `mcp`. */
+    /** `server` is the server of a guard of kind `mcp`. */
     readonly use: { readonly kind: string; readonly server?: string | undefined };
   }[];
 }
 
-/** Everything that catalogues are made from, until the configuration is loaded anew. */
+/** Everything that catalogues are built from, until the configuration is reloaded. */
 export interface CatalogSetup {
   readonly file: CatalogFile;
   /** Undefined without a lock: everything is approved. */
@@ -63,11 +63,11 @@ export interface CatalogSetup {
   readonly checkSchema: CheckSchema | undefined;
 }
 
-/** Everything that follows from one setup. Immutable: the next setup makes another plan. */
+/** Everything that follows from one setup. Immutable: the next setup gets its own plan. */
 export interface Plan extends CatalogSetup {
   /** Undefined if the file says `"builtIn": false`. */
   readonly builtIn: BuiltIn | undefined;
-  /** In the file's order, with those that are guards. */
+  /** In the file's order, including those that are guards. */
   readonly opened: readonly OpenedServer[];
   /** In the file's order. */
   readonly servers: ReadonlyMap<string, PlannedServer>;
@@ -75,7 +75,7 @@ export interface Plan extends CatalogSetup {
   readonly whole: Selection;
   /** In the file's order. */
   readonly views: ReadonlyMap<string, PlannedView>;
-  /** Servers that are guards (§26.2): no client sees them, and no guard looks at them. */
+  /** Servers that are guards (§26.2): no client sees them, and no guard checks them. */
   readonly guardServers: ReadonlyMap<string, OpenedServer>;
   readonly naming: Naming;
   /** Undefined without guards. */
@@ -94,17 +94,17 @@ interface OpenedServer {
 export interface PlannedServer extends OpenedServer {
   readonly prepareList: ReturnType<typeof createPrepareList>;
   /**
-   * True if the server, which has not listed yet, could have an item of this own name that clients may see: an item that is hidden
-   * while the server runs is unknown while it does not.
+   * True if the server, which has not listed its entries yet, could have an item with this own name that clients may see: an item
+   * that is hidden while the server is up is unknown while it is down.
    */
   mayHave(kind: ListKind, ownName: string): boolean;
   readonly approvable: ApprovableServer;
 }
 
-/** A setup whose servers are open. */
+/** A setup whose servers have been opened. */
 type OpenSetup = CatalogSetup & Pick<Plan, 'opened' | 'listGuards'>;
 
-/** Lists are prepared anew with each setup, and hidden items are logged again. */
+/** Lists are prepared again for each setup, and hidden items are logged again. */
 export function createPlan(log: Log, builtIn: BuiltIn, setup: OpenSetup): Plan {
   const { file, lock = NO_LOCK, policies, opened, listGuards } = setup;
   const naming = createNaming(file);
@@ -161,7 +161,7 @@ export function createPlan(log: Log, builtIn: BuiltIn, setup: OpenSetup): Plan {
   };
 }
 
-/** The plan that is served now. Another setup replaces it. */
+/** The current plan. Another setup replaces it. */
 export class ServedPlan {
   current: Plan;
 
@@ -178,10 +178,7 @@ export class ServedPlan {
   /** The current guards; undefined if there are none. */
   readonly getGuards = (): Guards | undefined => this.current.guards;
 
-  /**
-   * Asks again if the plan was replaced meanwhile: a server that was removed answers nothing, and its successor may
-   * have the item.
-   */
+  /** Retries if the plan was replaced meanwhile: a removed server does not respond, and its successor may have the item. */
   async ask<Answer>(find: (plan: Plan) => Promise<Answer>): Promise<Answer> {
     for (;;) {
       const plan = this.current;
@@ -193,7 +190,7 @@ export class ServedPlan {
   readonly findServer = (name: string): Server | undefined =>
     this.current.servers.get(name)?.server;
 
-  /** The entry of this name at `/mcp`, if the list of the first server that can have it is at hand, as nearly always. */
+  /** The entry of this name at `/mcp`, if the list of the first server that can have it is at hand, as it nearly always is. */
   readonly findAtHand = (
     kind: 'tools' | 'prompts',
     name: string,
@@ -219,12 +216,12 @@ export const listGuardServers = ({ guards = [] }: Pick<CatalogFile, 'guards'>): 
 
 // §25.1: a view of the configuration: its selection from `/mcp`, the order, and its own descriptions.
 
-/** What a view takes of what `/mcp` serves. */
+/** What a view selects from `/mcp`. */
 export interface Selection extends JoinedPart {
   /** Undefined for `/mcp` itself. */
   readonly config?: ViewConfig | undefined;
   includes(item: CuratedItem): boolean;
-  /** The same list for the same list. */
+  /** Returns the same list for the same argument. */
   curate(list: JoinedList): JoinedList;
 }
 
@@ -246,11 +243,11 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
     resource: resources && compile(resources),
   };
 
-  /** The index of the first pattern of the file that fits; `NOWHERE` if none does. */
+  /** The index of the first pattern in the file that matches; `NOWHERE` if none does. */
   function rank({ kind, name, namesBegin }: CuratedItem): number {
     const given = patterns[kind];
     if (given === undefined) return 0;
-    // The tool by which users log in at a server stands for all tools of that server (§24.3).
+    // The tool with which users log in to a server stands for all tools of that server (§24.3).
     if (namesBegin !== undefined)
       return given.globs.findIndex((glob) => canBegin(glob, namesBegin));
     const text = kind === 'resource' ? decodeResource(name) : name;
@@ -300,12 +297,12 @@ const compile = (globs: readonly string[]) => ({ globs, fits: globs.map(compileG
 export interface Who {
   readonly upstream: UpstreamCaller;
   readonly policy: PolicyCaller;
-  /** Context of the call in progress; without one the built-in catalogue is not asked, and its last list is used. */
+  /** Context of the current call; without one, the built-in catalogue is not asked, and its last list is used. */
   readonly context: CallerContext | undefined;
   readonly patience: Patience;
 }
 
-/** `context` is that of the call in progress, if there is one. */
+/** `context` is that of the current call, if there is one. */
 export const toWho = (
   { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
   context?: CallerContext,

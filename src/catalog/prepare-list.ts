@@ -30,7 +30,7 @@ export interface PreparedList {
   readonly byName: ReadonlyMap<string, Entry>;
   /** Milliseconds for which it may be served. */
   readonly ttlMs: number;
-  /** §24.3: the server's items are hidden until its user has logged in at it. */
+  /** §24.3: the server's items are hidden until the user has logged in to it. */
   readonly needsLogin: boolean;
 }
 
@@ -88,7 +88,7 @@ function prepare(
       findWritten(written) === undefined ? made : { ...made, exact: readExact(written) };
     const namesake = byName.get(entry.name);
     if (namesake !== undefined) {
-      // At the server's own path, too: rules are about the names of /mcp, where it has none.
+      // On the server's own path as well: rules use the names of /mcp, where the item has none.
       warn(ownName, `is hidden: ${showName(namesake.ownName)} is called ${entry.name}, too`);
       continue;
     }
@@ -185,10 +185,10 @@ function createEntry(
 /** SEP-2640: lets clients tell apart the skills of several servers behind one path. */
 const ORIGIN = 'postern/server';
 
-// §24.3: `<server>__connect`: the tool by which a user logs in at a server whose own tools are not shown before. The name is
-// reserved: it can be called afterwards, too, and a tool of the server that is called so is hidden.
+// §24.3: `<server>__connect`: the tool with which a user logs in to a server whose own tools are not shown before that. The name
+// is reserved: it can still be called afterwards, and a tool of the server with this name is hidden.
 
-/** Its own name, as at `/mcp/<server>`. */
+/** Its own name, as on `/mcp/<server>`. */
 export const CONNECT = 'connect';
 
 /** Why a server's own tool is hidden: continues a sentence that begins with its name. */
@@ -238,37 +238,37 @@ export interface Entry {
   readonly server: string;
   /** Name, URI or template as the server has it. */
   readonly ownName: string;
-  /** As clients of `/mcp` see it, and as rules name it at any path. */
+  /** As clients of `/mcp` see it, and as rules name it on any path. */
   readonly name: string;
   /** As clients of `/mcp/<server>` see it. */
   readonly ownItem: RawItem;
   /** As clients of `/mcp` see it. */
   readonly item: RawItem;
-  /** As the server wrote it, with numbers as it spelled them; undefined where JavaScript keeps all of them. */
+  /** As the server wrote it, including its numbers; undefined if JavaScript preserves all of them. */
   readonly exact?: JsonObject;
   /** The server's own claim. */
   readonly annotations: JsonObject;
   /** The files of a skill, as policies judge them: only a caller who may read all of them sees the skill. */
   readonly files?: readonly PolicyItem[];
-  /** For the tool by which users log in at the server: the beginning of all names of the server, as policies judge it by. */
+  /** For the tool with which users log in to the server: the prefix of all names of the server, by which policies judge it. */
   readonly namesBegin?: string;
 }
 
 export const BUILT_IN = '';
 
-/** The item of an entry as it is shown, with the numbers that its server wrote. */
+/** The item of an entry as it is shown, with numbers as its server wrote them. */
 export function showNumbers({ exact }: Entry, item: RawItem): RawItem {
   try {
     const shown = exact && restoreNumbers(item, exact, new Map());
     return isObject(shown) ? shown : item;
   } catch (error) {
-    // A guard has shortened an array: one entry must not cost clients the whole list.
+    // A guard has shortened an array: one entry must not make clients reject the whole list.
     if (error instanceof UnclearNumber) return item;
     throw error;
   }
 }
 
-// §18.2: names of items as clients see them, and the servers that a name can belong to.
+// §18.2: names of items as clients see them, and the servers to which a name can belong.
 
 const STRICT_NAME = /^[a-zA-Z0-9_-]*$/;
 const NOT_STRICT = /[^a-zA-Z0-9_-]/gu;
@@ -284,11 +284,11 @@ type Prefixed = Pick<UpstreamConfig, 'prefix'>;
 
 export function createNaming({ servers, separator, maxNameLength, names }: NamingConfig) {
   const isStrict = names === 'strict';
-  /** The part of a longer name that stays, before `_` and the hash. */
+  /** The part of a longer name that is kept, before `_` and the hash. */
   const keptCharacters = countKeptCharacters(maxNameLength);
   const cutNames = new RegExp(`^.{${keptCharacters}}_[0-9a-f]{${NAME_HASH_CHARACTERS}}$`, 'su');
   const toStart = (prefix: string) => (prefix === '' ? '' : prefix + separator);
-  // A name that is cut begins with no more of the prefix than this.
+  // A truncated name keeps at most this much of the prefix.
   const toMark = (prefix: string) => toStart(prefix).slice(0, keptCharacters);
   const marks = new Map<string, string[]>();
   for (const { prefix, name } of servers) {
@@ -310,7 +310,7 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
     return `${clean(kept)}_${hash('sha256', name, 'hex').slice(0, NAME_HASH_CHARACTERS)}`;
   }
 
-  /** A name that is too long ends in digits of its SHA-256, so that it stays unique. */
+  /** A name that is too long ends with digits of its SHA-256 to stay unique. */
   function join({ prefix }: Prefixed, ownName: string): string {
     const name = toStart(prefix) + ownName;
     return [...name].length <= maxNameLength ? clean(name) : addHash(name);
@@ -333,7 +333,7 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
   }
 
   return {
-    /** True if clients get other names than servers write. */
+    /** True if clients get names that differ from the servers' own. */
     isStrict,
     /** As clients of `/mcp` see the server's own name. */
     join,
@@ -344,16 +344,19 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
     /** The beginnings of the names of each server; `''` for one without a prefix. */
     listStarts: () => [...marks.keys()],
     /**
-     * The servers whose name it can be, in order: where it begins with a prefix and the separator, those of the longest
-     * such prefix, and nobody else's; otherwise those without a prefix.
+     * The servers to which the name can belong, in order: if it begins with a prefix and the separator, only those with the
+     * longest such prefix; otherwise those without a prefix.
      */
     findOwners,
-    /** True if the name can only be that of a server with a prefix. */
+    /** True if the name can only belong to a server with a prefix. */
     hasPrefix(name: string): boolean {
       const owners = findOwners(name);
       return owners !== NOBODY && owners !== marks.get('');
     },
-    /** The server's own name for it; undefined where the name may be cut or made strict, so that nobody can tell. */
+    /**
+     * The server's own name for it; undefined if the name may have been truncated or made strict, so that it cannot be
+     * determined.
+     */
     toOwnName({ prefix }: Prefixed, name: string): string | undefined {
       const ownName = name.slice(toStart(prefix).length);
       const isChanged = cutNames.test(name) || (isStrict && ownName.includes('_'));

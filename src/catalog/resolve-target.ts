@@ -103,7 +103,7 @@ export function createResolveTarget(
     return { upstream, caller: who.upstream, method: CALL_METHODS[list], context };
   }
 
-  /** §24.3: the tool by which a user logs in at a server. */
+  /** §24.3: the tool with which a user logs in to a server. */
   function toConnectTarget(entry: Entry, wanted: WantedItem, who: Who): Target {
     return createTarget(entry, wanted, who, (_args, context) => {
       const server = view.findServer(entry.server) ?? failGone(entry.server);
@@ -125,7 +125,7 @@ export function createResolveTarget(
       const call = toConnectCall(server, wanted, who, context);
       const refused = await server.usage.run(() => connectUser.connect(call));
       if (refused !== undefined) return refused;
-      // §24.3: the item is known only now that its user has logged in at the server, and judged as what it is.
+      // §24.3: the item is known only now that the user has logged in to the server, so the policies judge the actual item now.
       const found = await items.find(wanted.list, wanted.name, who);
       if (found.kind === 'absent') return failAbsent(server, who);
       const connected = await toTarget(found, wanted, who, context);
@@ -140,7 +140,7 @@ export function createResolveTarget(
     return { ...target, isAbsent: true };
   }
 
-  /** The target of the built-in catalogue, with the item that policies see at this path. */
+  /** The target of the built-in catalogue, with the item that policies see on this path. */
   function toBuiltInTarget(
     item: Target['item'] | Entry,
     wanted: WantedItem,
@@ -160,7 +160,7 @@ export function createResolveTarget(
   }
 }
 
-/** §27: the item was not known when the call came, so that no approval was asked for. */
+/** §27: the item was not known when the call arrived, so no approval was requested. */
 const askWithNextCall = ({ name }: Server): object => ({
   content: [
     {
@@ -251,7 +251,7 @@ class ServerTarget implements Target, RelayedTasks {
   }
 }
 
-/** MCP "Prompts": arguments are texts. */
+/** MCP "Prompts": arguments are strings. */
 function findPromptProblem({ arguments: named }: RawItem, args: JsonObject): string | undefined {
   const needed = (Array.isArray(named) ? named : []).flatMap((one: unknown) =>
     isObject(one) && one.required === true ? [String(one.name)] : [],
@@ -332,7 +332,7 @@ export function createComplete(
     });
   };
 
-  /** The reference in the server's own words. A client may name a URI in place of the template that it fits. */
+  /** The reference as the server knows it. A client may send a URI in place of the template that it matches. */
   async function findReference(ref: CompletionRequest['ref'], who: Who): Promise<FoundReference> {
     if (ref.type === 'ref/prompt') {
       const item = await findUsable('prompts', ref.name, who);
@@ -342,7 +342,7 @@ export function createComplete(
       const item = await findUsable('templates', ref.uri, who);
       return { server: item.server, ref: { type: ref.type, uri: item.ownName }, item };
     }
-    // Unknown items fail like a denied template, so that the error tells nothing about existing items.
+    // Unknown items fail like a denied template, so that the error reveals nothing about existing items.
     const found = await items.findResource(ref.uri, who).catch((thrown: unknown) => {
       const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
       if (isUnknown) failUnknownItem('templates', ref.uri);

@@ -20,7 +20,7 @@ import type { FoundResource, View } from './view.ts';
 
 export interface ServedPath {
   readonly view: View;
-  /** That of `/mcp`, whose names are those of all paths but of a server's own. */
+  /** The path of `/mcp`, whose names are used on all paths except a server's own. */
   readonly joined: View;
   readonly access: ReturnType<typeof createAccess>;
   readonly relayCall: RelayCall;
@@ -32,19 +32,19 @@ export interface ServedPath {
   readonly served: ServedPlan;
 }
 
-/** The gateway's own catalogue; undefined where this path does not serve it. */
+/** The gateway's own catalogue; undefined if this path does not serve it. */
 export const findBuiltIn = ({ view, served }: ServedPath): OwnCatalog | undefined =>
   view.hasBuiltIn() ? served.current.builtIn?.catalog : undefined;
 
-/** True for a server's own error if a guard looks at the results there: no guard has seen the error. */
+/** True for a server's own error if a guard checks results there, since no guard has checked the error. */
 export const isUnseen = ({ guards }: Plan, point: GuardPoint, thrown: unknown): boolean =>
   thrown instanceof GatewayError &&
   thrown.failure.jsonRpc !== undefined &&
-  // An error that sends the user to a page is a server-initiated request, too.
+  // An error that sends the user to a page is also a server-initiated request.
   (guards?.looksAt(point) === true ||
     (thrown.failure.jsonRpc.code === URL_REQUIRED && guards?.looksAt('elicitation') === true));
 
-/** §26: true if the guards let a request about a URI go to its server. They cannot change it. */
+/** §26: true if the guards let a request about a URI through to its server. They cannot change it. */
 export async function guardUri(
   { served }: Pick<ServedPath, 'served'>,
   point: GuardPoint,
@@ -105,18 +105,18 @@ export const isAnyDown = (view: View): boolean =>
 export const createAccess = (served: ServedPlan) => ({
   /** To be called before many entries are judged. */
   prepareFor: (who: Who, work: Turns) => served.current.policies.prepareFor(who.policy, work),
-  /** True also if only a scope is missing; for a skill, if that holds for all of its files. */
+  /** Also true if only a scope is missing; for a skill, if that is the case for all of its files. */
   mayList(entry: Entry, who: Who): boolean {
     const { judge } = served.current.policies;
     const mayList = (item: PolicyItem) => judge(item, who.policy, undefined).kind !== 'denied';
     return entry.files === undefined ? mayList(entry) : entry.files.every(mayList);
   },
-  /** True if its changes may be told. */
+  /** True if clients may be notified of its changes. */
   mayRead: (found: FoundResource, who: Who): boolean =>
     served.current.policies.judge(toItem(found), who.policy, undefined).kind === 'allowed',
 });
 
-/** Entries to judge before a turn may end: each takes some microseconds for each condition. */
+/** Number of entries to judge before a turn may end: each takes a few microseconds per condition. */
 export const JUDGED_AT_ONCE = 16;
 
 /** Facts for the log; undefined if the caller may use the item. @throws GatewayError if a scope is missing. */

@@ -1,6 +1,6 @@
-// §18.4: the lists of one server, shared or one set per user: fetched, checked and judged once, then served from memory while they
-// are fetched anew. Where users log in at the server themselves (§24.3, §24.4), a caller gets those of the caller's own connection;
-// without one those that the server shows anybody, or none.
+// §18.4: the lists of one server, shared or one set per user: fetched, checked and judged once, then served from memory while
+// they are being refetched. Where users log in to the server themselves (§24.3, §24.4), callers get the lists of their own
+// connection; without one, the lists that the server shows to anyone, or none.
 
 import { findLockedKind, type Lock } from '../mcp/catalog/approved-items.ts';
 import {
@@ -43,20 +43,20 @@ interface ListsScope {
 export interface ListsOwner {
   /** Undefined if nothing is locked. */
   getLock(): Lock | undefined;
-  /** Asks the guards about items as the server wrote them (§26.2). Never rejects. Left out if no guard looks at lists. */
+  /** Asks the guards about items as the server wrote them (§26.2). Never rejects. Left out if no guard checks lists. */
   judgeList?(list: FetchedList): Promise<ListJudgement>;
   onChange(list: ListName, audience: string): void;
-  /** Another list than before is kept, for any audience. */
+  /** A different list is now kept, for any audience. */
   onOther?(kind: ListKind): void;
 }
 
-/** §18.4: a first `npx -y` downloads. */
+/** §18.4: the first `npx -y` run downloads packages. */
 const CALL_WAIT_MS = 15_000;
 /** Clients give up after 10 s. */
 const UNTOLD_WAIT_MS = 8_000;
 /** For a list that is known to take longer; and for any list if another server may have the requested name. */
 const QUICK_WAIT_MS = 1_000;
-/** The number of users with lists of their own whose lists are requested again when the server is back. */
+/** The number of users whose own lists are requested again when the server is back. */
 const MAX_REFRESHED = 10;
 /** Approximate size of one hash of a former resource. */
 const FORMER_BYTES = 100;
@@ -85,11 +85,11 @@ export class ServerLists {
   private readonly quickMs: number;
   /** Least recently used first. */
   private readonly holders = new Map<string, Holder>();
-  /** That of a server which is the same for all callers. */
+  /** The audience of a server that is the same for all callers. */
   private readonly shared: Holder | undefined;
-  /** The caller whose lists are shown before a user has logged in at the server; undefined for none. */
+  /** The caller whose lists are shown until a user has logged in to the server; undefined for none. */
   private readonly withoutLogin: UpstreamCaller | undefined;
-  /** For each list the milliseconds that the last caller waited, so that others do not wait in vain for the same list. */
+  /** For each list, how long the last caller waited in milliseconds, so that others do not wait in vain for it. */
   private readonly slownesses = new Map<ListKind, number>();
   /** Lists for which a warning was logged. */
   private readonly reported = new Set<ListKind>();
@@ -113,7 +113,7 @@ export class ServerLists {
     this.withoutLogin = isOpenToAll ? GATEWAY_CALLER : undefined;
   }
 
-  /** The list, if it is at hand and no change of it was announced; waits for nothing. */
+  /** The list, if it is at hand and no change to it was announced; does not wait. */
   findCurrent(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined {
     return (this.shared ?? this.findHolderAtHand(caller))?.lists[kind].findCurrent();
   }
@@ -129,7 +129,7 @@ export class ServerLists {
     const chosen = this.choose(caller, access);
     if (chosen !== undefined) {
       const list = await this.findHolder(chosen).lists[kind].load(patience);
-      // A server that lists nothing without a login after all is shown as any other.
+      // A server that turns out to list nothing without a login is shown like any other.
       return access === undefined || chosen !== GATEWAY_CALLER
         ? list
         : (list ?? NOT_CONNECTED[kind]);
@@ -138,7 +138,7 @@ export class ServerLists {
     return access?.kind === 'unavailable' ? undefined : NOT_CONNECTED[kind];
   }
 
-  /** Waits for the first list for a second at most, once: as long as a list takes that comes quickly. */
+  /** Waits for the first list once, for a second at most: long enough for a list that arrives quickly. */
   async waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void> {
     const { logins } = this.upstream;
     const chosen = this.choose(caller, logins && (await logins.getAccess(caller)));
@@ -165,7 +165,7 @@ export class ServerLists {
     return this.peekHolder(caller)?.formerResources.has(hashSha256(uri)) === true;
   }
 
-  /** The server's description of itself; undefined if it did not come in time. */
+  /** The server's description of itself; undefined if it did not arrive in time. */
   async describe(
     caller: UpstreamCaller,
     patience: Patience,
@@ -182,7 +182,7 @@ export class ServerLists {
     return upstream.peekDescription(asking);
   }
 
-  /** The same, as far as it is known. */
+  /** The same, as far as known. */
   peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined {
     const holder = this.peekHolder(caller);
     return holder && this.upstream.peekDescription(holder.caller);
@@ -193,7 +193,7 @@ export class ServerLists {
     return this.peekHolder(caller)?.problem;
   }
 
-  /** The server says that a list has changed: for this caller, or for all. */
+  /** The server says that a list has changed, for this caller or for all. */
   invalidate(list: ListName, caller: UpstreamCaller): void {
     const holder = this.peekHolder(caller);
     if (holder === undefined) return;
@@ -207,7 +207,7 @@ export class ServerLists {
     if (holder !== undefined) for (const one of selectLists(holder, list)) one.lookAgain();
   }
 
-  /** Requests everything again that was used lately. */
+  /** Requests everything again that was used recently. */
   refresh(): void {
     for (const holder of [...this.holders.values()].slice(-MAX_REFRESHED)) {
       holder.firstWait.restart();
@@ -242,17 +242,17 @@ export class ServerLists {
   // Whose lists a caller gets.
 
   /**
-   * The caller whose lists this one gets; undefined if the caller sees nothing of the server yet. `access` is undefined where users do
-   * not log in at the server themselves.
+   * The caller whose lists this one gets; undefined if this caller cannot see the server's items yet. `access` is undefined if
+   * users do not log in to the server themselves.
    */
   private choose(caller: UpstreamCaller, access: LoginAccess | undefined) {
     if (access === undefined) return caller;
     if (access.kind === 'active') return bindCaller(caller, access.connectionId);
-    // A connection that is unavailable for a while is served as it was.
+    // While a connection is temporarily unavailable, its former lists are served.
     return access.kind === 'unavailable' ? this.peekCaller(caller) : this.withoutLogin;
   }
 
-  /** The same, as far as it is known. */
+  /** The same, as far as known. */
   private peekCaller(caller: UpstreamCaller) {
     const { logins } = this.upstream;
     if (logins === undefined) return caller;
@@ -265,7 +265,7 @@ export class ServerLists {
     return chosen && this.findHolder(chosen);
   }
 
-  /** Undefined, too, where the access is not at hand, as it nearly always is: `load` waits for it. */
+  /** Also undefined if the access is not at hand, which is rare: `load` waits for it. */
   private findHolderAtHand(caller: UpstreamCaller) {
     const access = this.upstream.logins?.getAccess(caller);
     const chosen = access instanceof Promise ? undefined : this.choose(caller, access);
@@ -345,7 +345,7 @@ export class ServerLists {
       if (kind === 'resources') noteFormer(holder, list);
       const lock = owner.getLock();
       const locked = findLockedKind(kind);
-      // Not for each user: operators do not see lists that only one user gets.
+      // Not per user: operators do not see lists that only one user gets.
       if (lock !== undefined && locked !== undefined && !this.scope.isPersonal)
         this.lastApproved.note(lock, locked, holder.lists[kind].list?.items, list.items);
       this.dropOldHolders(holder);
@@ -373,7 +373,7 @@ export class ServerLists {
 
   /** The server's transport logs why a server is down. */
   private noteWaitedInVain({ missing }: Holder, kind: ListKind, ms: number): void {
-    // A list that has just been requested again is not late yet: the request before it may have failed at once.
+    // A list that has just been requested again is not late yet: the previous request may have failed at once.
     if (ms < this.quickMs || missing.has(kind)) return;
     missing.add(kind);
     this.slownesses.set(kind, Math.max(this.slownesses.get(kind) ?? 0, ms));

@@ -1,4 +1,4 @@
-// §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
+// §18.3, §18.4: one server behind the gateway: its connection and its lists.
 
 import {
   type ApprovableServer,
@@ -28,35 +28,35 @@ export interface Server {
   /** True if each user has lists of its own. */
   readonly isPersonal: boolean;
   readonly lists: ServerLists;
-  /** It was tried, and could not be reached. */
+  /** The gateway tried to reach it and failed. */
   isDown(): boolean;
   /** For operators. */
   describe(): ServerState;
-  /** §24: a connection was made, ended, or needs a login: those whose it is have other lists now. */
+  /** §24: a connection was made, ended, or needs a login: its owners have different lists now. */
   noteConnectionChange(owner: ConnectionOwner): void;
-  /** Until work that it runs is done the server is not let go: it may be more than one request. */
+  /** Holds the server until the work, which may be more than one request, is done. */
   readonly usage: Pick<Usage, 'run' | 'enter' | 'leave'>;
-  /** Stops listening; what is under way ends, for `graceMs` at most. */
+  /** Stops listening; requests in flight have `graceMs` at most to finish. */
   close(graceMs: number): Promise<void>;
 }
 
 interface ServerState {
-  /** Undefined until it was tried. */
+  /** Undefined until the first attempt. */
   readonly isUp: boolean | undefined;
-  /** When that was found, in epoch milliseconds; undefined until it was tried. */
+  /** When this was determined, in epoch milliseconds; undefined until the first attempt. */
   readonly since: number | undefined;
   /** Why it is not up. */
   readonly reason: string | undefined;
   readonly era: Era | undefined;
   /** True if each user has lists of their own. */
   readonly isPersonal: boolean;
-  /** Undefined where they are not known, or differ between users. */
+  /** Undefined if they are not known, or differ between users. */
   readonly tools: number | undefined;
 }
 
 /** The catalogues that serve a server. */
 interface ServerOwner extends Omit<ListsOwner, 'onChange'> {
-  /** A list that clients may have is not the same any more; for everybody unless it says for whom. */
+  /** A list that clients may have is out of date, for all callers unless it says for which. */
   onListChange(server: Server, list: ListName, isAbout?: (caller: UpstreamCaller) => boolean): void;
 }
 
@@ -115,7 +115,7 @@ export function createServer(
     const isFirst = since === undefined;
     since = clock.now();
     if (isUp) lists.refresh();
-    // That one user was the first to reach it changes nothing for those who have yet to log in at it.
+    // When one user is the first to reach the server, nothing changes for users who have yet to log in to it.
     if (isUp && isFirst && logins !== undefined) return;
     for (const list of LIST_NAMES) owner.onListChange(server, list);
   });
@@ -124,7 +124,7 @@ export function createServer(
     : upstream.listen(GATEWAY_CALLER, {
         listChanged: (list) => lists.invalidate(list, GATEWAY_CALLER),
         listMayHaveChanged: (list) => lists.lookAgain(list, GATEWAY_CALLER),
-        // Nobody subscribes for the gateway itself.
+        // The gateway itself has no subscriptions.
         resourceUpdated() {},
       });
   if (!isPersonal) lists.refresh();

@@ -1,4 +1,4 @@
-// §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
+// §18.2: all servers behind the gateway as catalogues: one for all of them, and one for each.
 import { isDeepStrictEqual } from 'node:util';
 import { type ApprovableServer, LOCKED, NO_LOCK } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -42,10 +42,10 @@ import { createServeSkills } from './skills/serve-skills.ts';
 import type { View } from './view.ts';
 import { createCuratedView, createFindItem, createJoinedView, createServerView } from './views.ts';
 
-/** All that catalogues are made of. */
+/** Everything that catalogues are built from. */
 interface CatalogSources {
   readonly builtIn: OwnCatalog;
-  /** Nothing has to be reachable. */
+  /** No server has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream;
   readonly findFacts: FindFacts;
   readonly relay: Pick<ServedPath, 'relayCall' | 'connectUser'>;
@@ -60,7 +60,7 @@ export interface ServerFacts extends ReturnType<Server['describe']> {
   readonly isGuard?: true;
 }
 
-/** Milliseconds for which calls to a server may go on that is no longer in the file. */
+/** How long calls to a server may continue after it was removed from the file, in milliseconds. */
 const DRAIN_MS = 600_000;
 
 export class UpstreamCatalogs {
@@ -72,10 +72,10 @@ export class UpstreamCatalogs {
   private readonly sources: CatalogSources;
   private readonly builtIn: BuiltIn;
   private readonly hub: ServedPath['hub'];
-  /** Patterns that match nothing, of the current file or of another one. */
+  /** Patterns that match nothing, in the current file or another one. */
   readonly patterns: ReturnType<typeof createPatternWatch>;
   private readonly root: ServedPath;
-  /** Those at paths of servers and views, by name. */
+  /** The catalogues at paths of servers and views, by name. */
   private readonly named = new Map<string, ServedCatalog>();
   private readonly draining = new Set<Promise<void>>();
 
@@ -118,8 +118,8 @@ export class UpstreamCatalogs {
   };
 
   /**
-   * Servers that are reached as before keep their connections, processes and lists; removed ones are closed once their
-   * calls have ended.
+   * Servers whose connection settings are unchanged keep their connections, processes and lists; removed ones are closed once
+   * their calls have ended.
    */
   async reload(next: CatalogSetup): Promise<void> {
     const { served, named } = this;
@@ -162,7 +162,7 @@ export class UpstreamCatalogs {
     return planned && listServerTools(planned, current, part);
   }
 
-  /** For operators: those that clients see, by name. */
+  /** For operators: the servers that clients see, by name. */
   listApprovable(): ReadonlyMap<string, ApprovableServer> {
     const { servers } = this.served.current;
     return new Map([...servers].map(([name, { approvable }]) => [name, approvable]));
@@ -174,15 +174,15 @@ export class UpstreamCatalogs {
     return measureLists(paths, this.runtime.clock);
   }
 
-  /** §25.2: the same of `/mcp` and the views, as the caller sees them. */
+  /** §25.2: the same for `/mcp` and the views, as the caller sees them. */
   measureListsOf(caller: Pick<CallerContext, 'user' | 'clientId'>) {
     const find = (name: string) => (name === '' ? this.all : this.findNamed(name));
     return measureLists(listPathsOf(this.served.current, find, caller), this.runtime.clock);
   }
 
   /**
-   * For operators: the tools of `/mcp` before rules, as servers listed them last. Tools that the lock or the configuration
-   * hides are seen by no client, and left out.
+   * For operators: the tools of `/mcp` before rules, as servers listed them last. Tools that the lock or the configuration hides
+   * are left out, since no client sees them.
    */
   async listJoinedTools() {
     const { current } = this.served;
@@ -224,7 +224,7 @@ export class UpstreamCatalogs {
     });
   }
 
-  /** Asks the new guards about a list that came while the configuration was loaded anew. */
+  /** Asks the new guards about a list that arrived while the configuration was being reloaded. */
   private async judgeList(config: UpstreamConfig, list: FetchedList): Promise<ListJudgement> {
     for (;;) {
       const { listGuards, naming } = this.served.current;
@@ -234,7 +234,7 @@ export class UpstreamCatalogs {
     }
   }
 
-  /** Has new guards judge the kept lists first: these are served without a gap. */
+  /** Has new guards judge the cached lists first, so that they are served without a gap. */
   private async judgeKept(next: CatalogSetup, listGuards: ListGuards): Promise<void> {
     const naming = createNaming(next.file);
     const seen = new Set<FetchedList>();
@@ -273,7 +273,7 @@ export class UpstreamCatalogs {
   private drain(server: Server, graceMs: number): void {
     const { log, metrics } = this.runtime;
     const { name } = server;
-    // Another one of the same name has the gauge now.
+    // A new server with the same name owns the gauge now.
     if (!this.served.current.opened.some(({ config }) => config.name === name))
       metrics.removeUpstream(name);
     const ending = server
@@ -286,7 +286,7 @@ export class UpstreamCatalogs {
   }
 }
 
-/** Names, and what clients see of a server, are not part of its connection. */
+/** A server's names, and what clients see of it, are not part of its connection. */
 const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>
   isDeepStrictEqual({ ...one, ...SHOWN }, { ...other, ...SHOWN });
 
@@ -295,7 +295,7 @@ const SHOWN: Partial<UpstreamConfig> = {
   tools: { include: [], exclude: [], describe: {} },
 };
 
-// §18.2: a view as the catalogue of its path: what is asked for is found, and passed on to whose it is.
+// §18.2: a view as the catalogue of its path: finds what is requested, and passes the request on to its owner.
 
 function createViewCatalog(path: ServedPath): ServedCatalog {
   const { view, links, missedLists } = path;
@@ -330,28 +330,28 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
       }
       findBuiltIn(path)?.endSession(caller);
       const who = toWho(caller);
-      // The session has ended: there is nobody left to tell of a failure.
+      // The session has ended: nobody is left to be told about a failure.
       for (const { upstream } of view.listServers())
         upstream.endSession(who.upstream).catch(() => {});
     },
   };
 }
 
-// §22.4: all tools that a server lists, for operators: also those that clients do not see, and why. As it listed them last: no server
-// is asked.
+// §22.4: all tools that a server lists, for operators: including those that clients do not see, with the reason. As last listed:
+// no server is asked.
 
 interface ServerTool {
-  /** As the server calls it; `''` where it has no name. */
+  /** As the server calls it; `''` if it has no name. */
   readonly name: string;
-  /** As clients of `/mcp` see it; undefined where they do not. */
+  /** As clients of `/mcp` see it; undefined if they do not. */
   readonly listedAs?: string;
-  /** `left_out` by the configuration file; `new` and `changed` are what the lock says of it. */
+  /** `left_out` by the configuration file; `new` and `changed` come from the lock. */
   readonly state: 'listed' | 'left_out' | 'unusable' | 'new' | 'changed';
   /** Why it is not listed: the rest of a sentence that begins with its name. */
   readonly problem?: string;
 }
 
-/** Those from `skip` on, `limit` at most. Tools that an operator looks at count as no refusal of the lock. */
+/** Skips `skip` entries and returns `limit` at most. Tools that an operator views do not count as hidden by the lock. */
 function listServerTools(
   planned: PlannedServer,
   { naming, lock = NO_LOCK }: Plan,
@@ -382,7 +382,7 @@ function listServerTools(
   return {
     /** Each user has a list of their own: then there is none for the gateway itself. */
     isPersonal,
-    /** The number of all. */
+    /** The total number. */
     total: items.length,
     /** Some of them, in the server's order. */
     tools: items.slice(skip, skip + limit).map(describe),

@@ -24,7 +24,7 @@ import { findNearestName } from '../platform/nearest-name.ts';
 import { quote } from '../platform/text.ts';
 import { BUILT_IN } from './prepare-list.ts';
 
-/** A view, and where the file has it. */
+/** A view, and its position in the file. */
 export interface PlacedView {
   readonly view: Omit<ViewConfig, 'place'>;
   readonly place: FilePlace;
@@ -36,7 +36,7 @@ const NAME = new RegExp(NAME_PATTERN);
 
 const MAX_TITLE_LENGTH = 100;
 
-/** In `servers`: no server is called so, since their names have no capitals. */
+/** In `servers`: no server has this name, since server names have no capitals. */
 const BUILT_IN_MEMBER = 'builtIn';
 
 const globs = (what: string) =>
@@ -60,7 +60,7 @@ const resourceGlob: Shape<readonly string[]> = globs(
   'a resource’s URI, or a template, as clients of /mcp see it',
 );
 
-/** They are compared with URIs that are decoded, so an encoded one matches nothing. */
+/** They are compared with decoded URIs, so an encoded one matches nothing. */
 const resourceGlobs: Shape<readonly string[]> = {
   schema: resourceGlob.schema,
   read(node, place) {
@@ -188,7 +188,7 @@ export const viewsShape: Shape<readonly PlacedView[]> = {
   },
 };
 
-/** A sentence for each server that a view names and the file does not have: the view is served without it. */
+/** A sentence for each server that a view names but the file does not have: the view is served without it. */
 export const describeMissingServers = (
   views: readonly ViewConfig[],
   servers: readonly string[],
@@ -203,7 +203,7 @@ export const describeMissingServers = (
       }),
   );
 
-/** Names of the whole file: views and servers share one namespace, since both have paths. Reports at each. */
+/** Names in the whole file: views and servers share one namespace, since both have paths. Reports every conflict. */
 export const completeViews = (
   placed: readonly PlacedView[],
   fileName: string,
@@ -219,34 +219,34 @@ export const completeViews = (
     return { ...view, place: `${fileName}:${line}, ${place.path}` };
   });
 
-// §25.1: what the configuration file says of views.
+// §25.1: what the configuration file says about views.
 
 export interface ViewsConfig {
-  /** In the file's order; none unless given. */
+  /** In the file's order; empty by default. */
   readonly views?: readonly ViewConfig[];
 }
 
 /** A curated set of what `/mcp` serves, at a path of its own. Names are those that clients of `/mcp` see. */
 export interface ViewConfig {
-  /** `[a-z][a-z0-9-]{0,31}`; no server of the file has it. */
+  /** `[a-z][a-z0-9-]{0,31}`; no server in the file has it. */
   readonly name: string;
-  /** For people; the name unless given. */
+  /** For people; defaults to the name. */
   readonly title: string;
-  /** In place of those of the servers. */
+  /** Replaces those of the servers. */
   readonly instructions: string | undefined;
-  /** Undefined for all, and the built-in catalogue (`BUILT_IN` here). */
+  /** Undefined for all of them and the built-in catalogue (`BUILT_IN` here). */
   readonly servers: readonly string[] | undefined;
-  /** Globs; undefined for all of these servers. Their order is that of the lists. */
+  /** Globs; undefined for everything on these servers. Lists follow the order of the globs. */
   readonly tools: readonly string[] | undefined;
   readonly prompts: readonly string[] | undefined;
   /** Globs over URIs, decoded, and over templates. */
   readonly resources: readonly string[] | undefined;
   /** Descriptions in place of the servers', by the tool's name. */
   readonly describe: Readonly<Record<string, string>>;
-  /** §25.3: whether tools are found by searching, beside those that are pinned. */
+  /** §25.3: whether tools other than the pinned ones are found by search. */
   readonly search: boolean;
-  /** Globs over the tools that are listed beside the search. */
+  /** Globs over the tools that are listed in addition to the search tools. */
   readonly pinned: readonly string[];
-  /** The place in the file, for messages: `postern.yaml:12, views.research`. */
+  /** The position in the file, for messages: `postern.yaml:12, views.research`. */
   readonly place: string;
 }

@@ -1,4 +1,4 @@
-// §18.2: views, each the offer of one path.
+// §18.2: views: what each path offers.
 
 import { failUpstream } from '../errors/gateway-error.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -12,44 +12,44 @@ import type { Server } from './server.ts';
 import type { ViewConfig } from './view-shape.ts';
 
 /**
- * The offer of one path: `/mcp` all, `/mcp/<server>` one server, `/mcp/<view>` what the configuration file says (§25). Rules are
- * not applied here.
+ * What one path offers: `/mcp` everything, `/mcp/<server>` one server, `/mcp/<view>` a selection from the configuration file
+ * (§25). Rules are not applied here.
  */
 export interface View {
-  /** `''` for `/mcp`, else the name of the server or view. */
+  /** `''` for `/mcp`, otherwise the name of the server or view. */
   readonly path: string;
-  /** §25: it shows some of what `/mcp` has. */
+  /** §25: it shows a part of `/mcp`. */
   readonly isCurated: boolean;
   /** Includes the lists of servers that are down. `atHand`: as far as they are known without waiting for a server. */
   list(kind: ListKind, who: Who, atHand?: 'atHand'): Promise<ListView>;
-  /** The entry of the name that clients see here, if it is known without waiting, as nearly always. */
+  /** The entry of the name that clients see here, if it is known without waiting, as it nearly always is. */
   findAtHand(kind: 'tools' | 'prompts', name: string, caller: UpstreamCaller): Entry | undefined;
   /** Takes the name, or the template, that clients see here. */
   find(kind: ListKind, name: string, who: Who): Promise<FoundItem | undefined>;
   /** The resource of the server that lists the URI, as far as that is known without waiting for a server. */
   findListed(uri: string, who: Who): Promise<FoundResource | undefined>;
-  /** The resource of a URI that no result linked to: its server lists it, or did, or has a template that fits it. */
+  /** The resource of a URI that no result linked to: its server lists it, used to list it, or has a matching template. */
   findResource(uri: string, who: Who): Promise<FoundResource | undefined>;
   /** Only servers of this path. */
   findServer(name: string): Server | undefined;
   /** In the file's order. */
   listServers(): readonly Server[];
-  /** True if this path can have a resource that none of its lists has, such as one that a result linked to. */
+  /** True if this path can have a resource that is in none of its lists, such as one that a result linked to. */
   includes(resource: Pick<FoundResource, 'server' | 'uri'>): boolean;
   /** True if the built-in catalogue is served here. */
   hasBuiltIn(): boolean;
-  /** As the configuration file has it now; undefined for all but curated views. */
+  /** As in the current configuration file; undefined for all but curated views. */
   findConfig(): ViewConfig | undefined;
   /** The form of an entry that clients see here. */
   readonly shown: 'own' | 'joined';
 }
 
 export interface ListView extends JoinedList {
-  /** Milliseconds for which it may be kept. */
+  /** How long it may be cached, in milliseconds. */
   readonly ttlMs: number;
   /** True if users have lists of their own. */
   readonly isPersonal: boolean;
-  /** True once all servers have listed. */
+  /** True once all servers have listed their entries. */
   readonly hasAllServers: boolean;
 }
 
@@ -82,7 +82,7 @@ export interface FoundResource {
   readonly annotations: Entry['annotations'];
 }
 
-/** An error, not a result: the tool may not exist, and series of metrics are named after tools. */
+/** An error, not a result: the tool may not exist, and metrics are labelled with tool names. */
 export function failAbsent({ name, lists }: Server, who: Who): never {
   const problem = lists.peekProblem(who.upstream);
   const reason = problem === undefined ? '' : `. The reason: ${problem}`;
@@ -94,8 +94,8 @@ export const failAtServer = (server: string, problem: string, cause?: unknown): 
   failUpstream(`${server} ${problem}.`, { facts: { server }, cause });
 
 /**
- * §18.5: false if no rule can allow the caller anything of the server: it then looks like a server that offers nothing, whether it
- * runs or not.
+ * §18.5: false if no rule can allow the caller anything on the server: it then looks like a server that offers nothing, whether
+ * it is up or not.
  */
 export const mayUseSome = (
   { policies, naming }: Plan,

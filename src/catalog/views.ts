@@ -47,7 +47,7 @@ export function createJoinedView(served: ServedPlan): View {
 }
 
 /**
- * A part of what `/mcp` serves, under the same names. It only takes away: rules and lock hold here as there. `joined` is the view of
+ * A part of `/mcp`, under the same names. It only leaves items out: rules and lock apply here as well. `joined` is the view of
  * `/mcp`.
  */
 export function createCuratedView(name: string, served: ServedPlan, joined: View): View {
@@ -68,7 +68,7 @@ export function createCuratedView(name: string, served: ServedPlan, joined: View
       return found && isIncluded(found) ? found : undefined;
     },
     async find(kind, wanted, who) {
-      // Servers outside of the view are asked nothing.
+      // Servers outside the view are not queried.
       if (!isCalled(kind) || !canHave(wanted)) {
         const known = findIn(await list(kind, who, 'atHand'), wanted);
         return known ?? (isCalled(kind) ? undefined : findIn(await list(kind, who), wanted));
@@ -85,7 +85,7 @@ export function createCuratedView(name: string, served: ServedPlan, joined: View
       const listed = await joined.findListed(uri, who);
       return listed && includes(listed) ? listed : undefined;
     },
-    /** The resource as its owner at /mcp has it; found here by its own URI, or by a template of the view. */
+    /** The resource as its owner on /mcp has it; found here by its own URI, or by a template of the view. */
     async findResource(uri, who) {
       const atHand = await joined.findListed(uri, who);
       // Skills need the list of resources: both are loaded then.
@@ -107,7 +107,7 @@ export function createCuratedView(name: string, served: ServedPlan, joined: View
   };
 }
 
-/** The lists of what `select` takes, and all that follows from that alone. */
+/** The lists of what `select` selects, and everything derived from them alone. */
 function createSelection(
   path: string,
   served: ServedPlan,
@@ -175,7 +175,7 @@ export function createFindItem(path: ServedPath, resolveResource: View['findReso
 
 // §7.1: the nearest name to an unknown one, among the items that this caller sees.
 
-/** Entries that are compared at most. */
+/** Maximum number of entries that are compared. */
 const MAX_COMPARED = 10_000;
 
 /**
@@ -191,14 +191,14 @@ async function suggestName(
   name: string,
   who: Who,
 ): Promise<string | undefined> {
-  // URIs are copied, not remembered; and a URI may hold a secret of one call.
+  // People copy URIs rather than remember them, and a URI may contain a secret of one call.
   if (LIST_KINDS[kind].ruled === 'resource') return undefined;
   const judge = createJudgeLikeness(name);
   if (judge === undefined) return undefined;
   const work = createTurns(clock);
   const { entries } = await view.list(kind, who, 'atHand');
   await access.prepareFor(who, work);
-  // The name itself may be listed, and the call refused for its arguments.
+  // The name itself may be listed, and the call denied because of its arguments.
   const isMeant = (entry: Entry) =>
     toShownName(view, entry) !== name &&
     view.findServer(entry.server)?.isDown() !== true &&
@@ -226,12 +226,12 @@ async function suggestName(
 
 // §30.2: apps call tools by the names of their own server: they do not know the names that clients of several servers see.
 
-/** Tools that are searched at most. */
+/** Maximum number of tools that are searched. */
 const MAX_LOOKED_AT = 10_000;
 
 /**
- * The tool that an app of a server means, which belongs to the same server. Among all servers with an app that the caller
- * sees, only one may have the name, whether the caller may use it or not: an app's arguments must reach no other server.
+ * The tool that an app of a server means, which belongs to the same server. Among all servers with an app that the caller sees,
+ * only one may have the name, whether the caller may use it or not: an app's arguments must not reach another server.
  */
 async function findAppTool(
   { view, access, clock }: ServedPath,
@@ -270,14 +270,14 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
   const open = (plan: Plan, who: Who) => new CallerLists(plan, plan.whole, who);
 
   /**
-   * With rules a path shows nothing that `/mcp` does not: rules are about the names there. Otherwise a server without a prefix
-   * could take a name that they allow and that belongs to another server there.
+   * With rules a path shows nothing that `/mcp` does not: rules use the names there. Otherwise a server without a prefix could
+   * take a name that they allow and that belongs to another server there.
    */
   const dependsOnJoined = (kind: ListKind): boolean =>
     served.current.policies.dependOnCaller &&
     (LIST_KINDS[kind].ruled === 'resource' || findPlanned()?.config.prefix === '');
 
-  /** An item is treated as if the server were there: its absence tells a caller nothing about the item. */
+  /** An item is treated as if the server were available, so that its absence reveals nothing about the item. */
   async function findAbsent(
     { config, server, mayHave }: PlannedServer,
     kind: ListKind,
@@ -296,7 +296,7 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
   const toOwn = (found: FoundItem | undefined): FoundItem | undefined =>
     found?.server === name ? found : undefined;
 
-  /** `findOwn` says whether the server has the URI where no rules are about it. */
+  /** `findOwn` tells whether the server has the URI if no rules apply to it. */
   const createFind =
     (
       wanted: 'findListed' | 'findResource',
@@ -330,7 +330,7 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
       served.ask(async (plan) => {
         const planned = plan.servers.get(name);
         const isDenied = planned !== undefined && !mayUseSome(plan, planned, who);
-        // The time that a server takes would tell whether it runs; what is at hand takes none.
+        // A server's response time would reveal whether it is up; data at hand takes no time.
         if (isDenied && atHand === undefined) return EMPTY_LIST;
         const lists = open(plan, who);
         const prepared =
@@ -359,7 +359,7 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
         if (!dependsOnJoined(kind)) return entry;
         const found = await joined.find(kind, entry.name, who);
         if (LIST_KINDS[kind].ruled !== 'resource' || found?.server === name) return toOwn(found);
-        // As the later one of two servers with the same template it has another name there.
+        // If two servers have the same template, the later one has a different name there.
         return toOwn(await joined.find(kind, toMovedUri(name, entry.name), who));
       }),
     findListed: createFind('findListed', async (lists, planned, uri) => {
@@ -371,7 +371,7 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
     findResource: createFind('findResource', async (lists, planned, uri) => {
       const annotations = await lists.findAnnotations(planned, uri);
       if (annotations !== undefined) return annotations;
-      // Servers need not list the apps that their tools name: the server itself says what such a URI is.
+      // Servers need not list the apps that their tools name: the server itself knows what such a URI is.
       if (isAppUri(uri)) return {};
       const skills = (await lists.load(planned, 'skills'))?.entries ?? [];
       const file = findSkillFile(skills, uri, 'own') ?? findInSkillFolder(skills, uri, 'own');

@@ -66,7 +66,7 @@ export function loadConfig(env: Env): Config {
 
 // Problems with the settings, one sentence each: invalid values, and combinations that are not allowed.
 
-/** What the finders look at: the groups that several of them need, and the rest by `read`. Invalid values read as the default. */
+/** The input of the finders: the groups that several of them need, and the rest by `read`. Invalid values read as the default. */
 type Given = ReturnType<typeof readGiven>;
 
 function readGiven(read: Read, env: Env) {

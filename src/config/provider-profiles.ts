@@ -194,8 +194,8 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
   },
 
   // https://dexidp.io/docs/configuration/custom-scopes-claims-clients/ (aud, offline_access, groups)
-  // https://github.com/dexidp/dex/blob/master/server/oauth2.go (access tokens are made as ID tokens are, with at_hash)
-  // It answers a used refresh token with invalid_request, as an experiment shows.
+  // https://github.com/dexidp/dex/blob/master/server/oauth2.go (access tokens are created like ID tokens, with at_hash) It
+  // answers a used refresh token with invalid_request, as an experiment shows.
   dex: {
     ...GENERIC,
     scopes: ['offline_access', 'groups'],

@@ -1,4 +1,5 @@
-// §24: finds the access token by which a request for an owner goes to a server, and handles a server's refusal of that token.
+// §24: finds the access token with which a request for an owner is sent to a server, and handles a server's refusal of that
+// token.
 
 import type {
   Access,
@@ -14,7 +15,7 @@ import { findRenewalTime, type KeptConnections } from './kept-connections.ts';
 import { FORCED_AGAIN_MS, findLoginNeed, MISSING, type TokenRenewal } from './renewal.ts';
 import { readBearerChallenge } from './servers/authorization-server.ts';
 
-/** A model retries at once: after a failure, the authorization server is left alone for so long. */
+/** A model retries at once: after a failure, the authorization server is left alone for this long. */
 const FAILURE_MS = 5000;
 const DAY_MS = 86_400_000;
 
@@ -100,7 +101,7 @@ export function createConnectionAccess(
         };
       }
       const key = `${place.hash} ${used.token}`;
-      // The failure concerns this caller only: others go on with the current token.
+      // The failure only concerns this caller: others continue with the current token.
       return refusals
         .run(key, () => renewRefused(place, server, used, isRefusedItself))
         .catch(() => describeUnreadable(server));

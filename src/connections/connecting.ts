@@ -294,7 +294,7 @@ export function createConnecting(
     const problem = former && (await servers.revokeFormer(server, former, record));
     if (problem === undefined) return describeConnection(server, record);
     const told = { ...record, problem };
-    // The connection stands even if this note cannot be written.
+    // The connection is valid even if this note cannot be written.
     await records.replace(place, written, told).catch(() => undefined);
     return describeConnection(server, told);
   }

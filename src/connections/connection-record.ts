@@ -39,7 +39,7 @@ export interface ConnectionRecord {
   readonly revocationUrl?: string | undefined;
   readonly client: {
     readonly id: string;
-    /** Secret of a registered client; a configured secret stands in the configuration only. */
+    /** Secret of a registered client; a configured secret is only in the configuration. */
     readonly secret?: string | undefined;
     readonly source: ClientSource;
     readonly method: ClientAuthMethod;
@@ -244,7 +244,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
   return {
     read: async (place: ConnectionPlace) =>
       unsealConnection(seal, place, await store.get(buildConnectionKey(place.hash))),
-    /** Writes where there is none, or one that no secret opens; undefined if another request was faster. */
+    /** Writes if there is none, or only one that no secret opens; undefined if another request was faster. */
     async create(place: ConnectionPlace, record: Unlisted) {
       const written = sealConnection(seal, place, await enlist(place, record));
       const key = buildConnectionKey(place.hash);
@@ -324,7 +324,7 @@ export function readConnectionOwner(owner: unknown): ConnectionOwner | undefined
     : { sub: owner.sub };
 }
 
-/** List that a connection stands in; the last one while it needs a login. */
+/** List that contains a connection; the last one while it needs a login. */
 function findLists({ ownerName, server, hash }: ConnectionPlace) {
   const serverHash = hashSha256(server);
   return {

@@ -1,4 +1,4 @@
-// §24: the features of this room, in broker mode: users' connections to servers, and their pages. Puts the room together.
+// §24: the features of this folder, in broker mode: users' connections to servers, and their pages. Assembles its parts.
 
 import type { FoundPeople } from '../http/endpoint/admin-people.ts';
 import type { GrantReader } from '../http/endpoint/grants.ts';
@@ -89,7 +89,7 @@ export const connectionPages = defineFeature({
   }),
 });
 
-// §24: opens all parts of this room. Needs broker mode, in which the gateway knows the user without asking the provider.
+// §24: opens all parts of this folder. Needs broker mode, in which the gateway knows the user without asking the provider.
 
 /** Undefined in proxy mode. `listServers` returns the servers with connections in the current configuration file. */
 export function createConnections(

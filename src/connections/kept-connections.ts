@@ -51,7 +51,7 @@ export function createKeptConnections(
   };
 }
 
-// Fan-out of changes to all replicas: they forget what they know of the connection, and waiting calls go on.
+// Fan-out of changes to all replicas: they forget what they know about the connection, and waiting calls continue.
 
 /** `renewed`: the same connection with another token. `declined`: a user declined a link. */
 type ConnectionChange = ConnectionState | 'renewed' | 'declined';
@@ -257,7 +257,7 @@ function auditConnections({ audit, store, clock }: Runtime) {
   };
 }
 
-/** Counts are cached for so long: anybody may scrape, at any rate. */
+/** Counts are cached for this long, since anybody may scrape, at any rate. */
 const KEPT_MS = 15_000;
 
 /** Leaves out servers whose connections cannot be counted. Never rejects. */

@@ -14,7 +14,7 @@ import type { ConnectionPlace } from './connection-record.ts';
 import type { KeptConnections } from './kept-connections.ts';
 
 export interface LinkRequests extends ConnectionRequests {
-  /** The connection stands: the link stops working. Never rejects. */
+  /** The connection is established: the link stops working. Never rejects. */
   complete(id: string): Promise<void>;
 }
 

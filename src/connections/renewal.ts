@@ -120,7 +120,7 @@ export function createRenewal(
     const renewal = { attempt: generateSecret(), at: now };
     const next = { ...record, renewal, ...(isForced && { forced: { at: now, isRenewed: false } }) };
     const marked = await records.replace(place, stored, next);
-    // The connection was ended, or made anew.
+    // The connection was ended, or replaced by a new one.
     if (marked === undefined) return useStored(place, server);
     const isAgain = record.renewal !== undefined;
     return send(place, server, marked, { refreshToken, isAgain });
@@ -305,8 +305,8 @@ function createNewTokens(
     hasUnsaved: ({ renewal }: ConnectionRecord) =>
       renewal !== undefined && unsaved.peek(renewal.attempt) !== undefined,
     /**
-     * `marked` has the mark of the renewal; `given` is undefined for tokens that were not stored earlier. Resolves to undefined if they are
-     * obsolete: the connection was ended, or made anew.
+     * `marked` has the mark of the renewal; `given` is undefined for tokens that were not stored earlier. Resolves to undefined
+     * if they are obsolete: the connection was ended, or replaced by a new one.
      *
      * @throws StoreUnavailable after a while; the tokens stay in memory then.
      */

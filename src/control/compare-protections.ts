@@ -1,5 +1,5 @@
-// §18.1: compares the protections of a new configuration file with those in use: reports approvals, limits of rules and guards that
-// are gone, or match nothing any more. Compares patterns: an item that is no longer allowed needs no approval.
+// §18.1: compares the protections of a new configuration file with those in use: reports approvals, limits in rules, and guards
+// that are gone or no longer match anything. Compares patterns: an item that is no longer allowed needs no approval.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { GuardConfig, GuardsConfig } from '../mcp/calls/guards.ts';
@@ -31,7 +31,7 @@ interface Compared extends Protections {
   readonly isIdle: IsIdle;
 }
 
-/** Problems, each with the place of the lost protection. */
+/** Problems, each with the position of the lost protection. */
 export const findFewerProtections = (served: Compared, next: Compared): readonly string[] => [
   ...findLostAsks(served, next),
   ...findLostLimits(served, next),
@@ -89,7 +89,7 @@ function findLostLimits(served: Compared, next: Compared): readonly string[] {
   return former
     .filter((rule) => !hasRule(next, rule))
     .flatMap((rule) => {
-      /** True if another former rule allowed it with no more limits. */
+      /** True if another former rule already allowed it, under no stricter limits. */
       const wasFree = (pattern: string, allowed: readonly string[]) =>
         former.some(
           (other) =>
@@ -124,7 +124,7 @@ function findCommon(one: string, other: string) {
 const hasRule = ({ rules }: Protections, rule: RuleConfig) =>
   rules.some((other) => isDeepStrictEqual(listMeant(other), listMeant(rule)));
 
-/** The rule without its place. Messages to a worker lack undefined members. */
+/** The rule without its position. Messages to a worker lack undefined members. */
 const listMeant = ({ who, when, may, ask }: RuleConfig) => [who, when, may, ask];
 
 const listLimits = ({ who, when }: RuleConfig): readonly string[] => [
@@ -202,5 +202,5 @@ function mayMeet(pattern: string, other: string) {
 
 const isName = (glob: string) => readGlobHead(glob) === glob;
 
-/** Characters of a pattern. */
+/** Maximum length of a pattern, in characters. */
 const MAX_SHOWN = 100;

@@ -38,14 +38,14 @@ import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import { createAskGuardServer } from './guard-servers.ts';
 import { createUpstreamOpener, type UpstreamCallers } from './open-upstream.ts';
 
-/** The surroundings of the servers in a gateway, beside its runtime. */
+/** The environment of the servers in a gateway, besides its runtime. */
 export interface UpstreamPorts extends UpstreamCallers {
   /** The gateway's own tools, prompts and resources. */
   readonly ownCatalog: OwnCatalog;
-  /** That of this process: programs get PATH, HOME, USER, LANG and TMPDIR of it. */
+  /** This process's environment, from which programs get PATH, HOME, USER, LANG and TMPDIR. */
   readonly environment: Env;
   readonly findClientId: ClientOf;
-  /** Written when operators approve; undefined where this process knows no file. */
+  /** Written when operators approve; undefined if this process knows of no file. */
   readonly storedLock: StoredLock | undefined;
 }
 
@@ -56,7 +56,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   const { baseUrl } = runtime.config.server;
   const { ownCatalog, environment, connections, findClientId, storedLock } = ports;
   const askServer = createAskGuardServer(() => catalogs.served.current.guardServers, clock);
-  /** Served now. */
+  /** Currently in effect. */
   let current = await compileSetup(runtime, first, askServer);
   const processCounts = new Map<string, number>();
   const { openUpstream, credentials } = createUpstreamOpener(runtime, ports, true, {
@@ -83,7 +83,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
 
   const listCredentials = () => current.file.servers.map(findServerCredentials);
 
-  // One at a time: each preview takes turns of the event loop from calls.
+  // One at a time: each preview takes event loop turns away from calls.
   const previews = createWorkQueue({
     maxRunning: 1,
     maxWaiting: MAX_WAITING_PREVIEWS,
@@ -101,14 +101,14 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
       ...credentials.createEndpoints((type) => listCredentials().includes(type)),
       createPathsEndpoint(baseUrl, catalogs, findClientId),
     ],
-    /** Rejects while a server that must be there is not. */
+    /** Rejects while a required server is unavailable. */
     async checkRequired() {
       const down = catalogs
         .listServers()
         .filter(({ isRequired, isUp }) => isRequired && isUp !== true);
       if (down.length > 0) throw new Error(`not up: ${down.map(({ name }) => name).join(', ')}`);
     },
-    /** In the file's order; `processes` is how many of a program run in this process. */
+    /** In the file's order; `processes` is the number of running processes of a program, started by this process. */
     listServers: () =>
       catalogs.listServers().map((server) => ({
         ...server,
@@ -129,7 +129,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
         async () => previewAccess(clock, current.rules, await catalogs.listJoinedTools(), request),
         { owner: operator },
       ),
-    /** All claims and groups that rules name. */
+    /** All claims and groups that are named in rules. */
     getNamedFacts: () => current.rules.namedFacts,
     async prepare(next: Setup) {
       const compiledNext = await compileSetup(runtime, next, askServer);
@@ -145,7 +145,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   };
 }
 
-/** Compiles rules and guards. Nothing is changed yet: rules that cannot be compiled leave what is served as it is. */
+/** Compiles rules and guards. Has no effect yet: if rules cannot be compiled, the current configuration stays in effect. */
 async function compileSetup(
   runtime: Runtime,
   { file, lock }: Setup,
@@ -171,12 +171,12 @@ async function compileSetup(
 
 /** Operators' pages ask for one at a time. */
 const MAX_WAITING_PREVIEWS = 20;
-/** A script of one operator must not keep out the others. */
+/** One operator's script must not lock out the others. */
 const MAX_WAITING_PREVIEWS_OF_ONE = 3;
 
 // §25.2: the paths that a logged-in user can connect to, and the costs of their lists of tools.
 
-/** `/mcp`, and the views of which the caller sees a tool. */
+/** `/mcp`, and the views in which the caller sees at least one tool. */
 const createPathsEndpoint = (
   baseUrl: string,
   catalogs: UpstreamCatalogs,
@@ -206,9 +206,9 @@ const createPathsEndpoint = (
   }),
 });
 
-// The configuration file that is served now.
+// The configuration file in effect.
 
-/** `replace` is called once the servers are those of the file. */
+/** `replace` is called once the servers match the file. */
 export interface OpenServedFile extends ServedFile {
   replace(file: GatewayFile): void;
 }
@@ -230,7 +230,7 @@ export function createServedFile(file: GatewayFile): OpenServedFile {
 const readFile = (file: GatewayFile) => {
   const guards = listGuardServers(file);
   return {
-    /** By the names of `/mcp/<name>`; undefined for a server, which has none. */
+    /** By the names in `/mcp/<name>`; undefined for a server, which has none. */
     titles: new Map<string, string | undefined>([
       ...file.servers
         .filter(({ name }) => !guards.includes(name))

@@ -52,24 +52,24 @@ import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import type { UpstreamPorts } from './create-upstreams.ts';
 import { openServedFile, servers } from './servers-feature.ts';
 
-/** In place of what a gateway opens by itself; defaults are used for those left out. */
+/** Replaces parts that a gateway otherwise opens itself; defaults are used for those left out. */
 export interface Deps extends RuntimeParts {
   readonly keySet: KeySet;
   readonly catalog: Catalog;
-  /** Which servers stand behind the gateway; without it there are none. */
+  /** The servers behind the gateway; without it there are none. */
   readonly file: GatewayFile;
-  /** What was approved of what those servers say of themselves; without it everything is. */
+  /** The approved descriptions of those servers; without it, everything is approved. */
   readonly lock: Lock;
-  /** Where that is written to when operators approve; without it they cannot at their page. */
+  /** Where approvals by operators are written; without it, operators cannot approve on their page. */
   readonly storedLock: StoredLock;
-  /** How operators can type `postern lock` where this gateway was started; just so unless given. */
+  /** How operators can type `postern lock` where this gateway was started; `postern lock` by default. */
   readonly lockCommand: string;
-  /** What programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR of; nothing unless given. */
+  /** The environment from which programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR; empty by default. */
   readonly environment: UpstreamPorts['environment'];
 }
 
 export interface Gateway {
-  /** Serves one request of a node:http server that somebody else runs, or of a test. */
+  /** Serves one request of a node:http server that the caller runs, or of a test. */
   readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
   /**
    * Listens on `HOST` and `PORT`; resolves to the port.
@@ -78,29 +78,28 @@ export interface Gateway {
    */
   listen(): Promise<number>;
   /**
-   * Takes another configuration file, and the lock beside it, in place of those it was made with. Calls under way end
-   * normally.
+   * Switches to another configuration file, and the lock beside it. Calls in progress finish normally.
    *
-   * @throws Error for a gateway that was made without a file.
+   * @throws Error for a gateway that was created without a file.
    */
   reload(setup: Setup): Promise<void>;
-  /** Patterns of such a file that match none of the entries that its servers have listed so far. */
+  /** Patterns in such a file that match none of the entries that its servers have listed so far. */
   findIdlePatterns(file: Setup['file']): readonly IdlePattern[];
-  /** The number of live sessions, of all replicas. */
+  /** The number of live sessions, across all replicas. */
   countSessions(): Promise<number>;
-  /** The servers behind the gateway, in the order of its file: whether they answer, and how many tools they have. */
+  /** The servers behind the gateway, in the order of its file: whether they respond, and how many tools they have. */
   listServers(): readonly ServerFacts[];
   /**
-   * Not ready at once, serves on for `SHUTDOWN_DELAY_MS`, finishes what is in flight (for as long again at most, and
-   * never less than 10 s), closes the store, which it owns even when it was given.
+   * Reports not ready immediately, keeps serving for `SHUTDOWN_DELAY_MS`, finishes requests in flight (for at most as long again,
+   * but at least 10 s), and closes the store, which it owns even if it was passed in.
    */
   close(): Promise<void>;
 }
 
-/** Milliseconds for what is in flight when a process stops; more where `SHUTDOWN_DELAY_MS` is more. */
+/** Milliseconds for requests in flight when a process stops; longer if `SHUTDOWN_DELAY_MS` is longer. */
 const MIN_GRACE_MS = 10_000;
 
-/** In the order in which they open: each gives those after it what they need of it. */
+/** In the order in which they open: each provides what later ones need from it. */
 const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
   .with(machineClients)
   .with(ownTokens)
@@ -117,7 +116,7 @@ const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
   .with(callFeature)
   .with(sessionPanels);
 
-/** What the list of features begins with. */
+/** The features at the start of the list. */
 const begin = async (runtime: Runtime, overrides: Partial<Deps>, logo: Logo | undefined) => ({
   file: overrides.file,
   setup: overrides.file && { file: overrides.file, lock: overrides.lock },
@@ -134,12 +133,10 @@ const begin = async (runtime: Runtime, overrides: Partial<Deps>, logo: Logo | un
 /**
  * Builds the service. Neither the provider nor Redis has to be reachable.
  *
- * @throws ConfigError when a configuration that was made by hand lacks what keeps callers out, or the
- * file of the logo cannot be read.
- * @throws DataDirError when the folder of the embedded store, or the secret in it, cannot be used,
- * or the folder is in use.
- * @throws TracingError when the packages of OpenTelemetry are needed and missing.
- * @throws AuditLogError when the file of `AUDIT_LOG` cannot be opened.
+ * @throws ConfigError if a hand-written configuration lacks members that keep callers out, or the logo file cannot be read.
+ * @throws DataDirError if the folder of the embedded store, or the secret in it, cannot be used, or the folder is in use.
+ * @throws TracingError if the packages of OpenTelemetry are needed but missing.
+ * @throws AuditLogError if the `AUDIT_LOG` file cannot be opened.
  */
 export async function createGateway(
   config: Config,
@@ -152,7 +149,7 @@ export async function createGateway(
   const { ports, features } = await openFeatures(runtime, () => begin(runtime, overrides, logo));
   const { auth, limiter, noteRefusedToken, corsHeaders } = ports;
   const { clock, log } = runtime;
-  /** `isUnused`: it cannot listen, so that there is nobody to serve on for. */
+  /** `isUnused`: it cannot listen, so there are no clients to keep serving. */
   const life = { isShuttingDown: false, isUnused: false };
   const endpoints = [
     ...features.flatMap((feature) => feature.endpoints ?? []),
@@ -203,7 +200,7 @@ export async function createGateway(
 type Opened = readonly FeatureParts<Setup>[];
 type Ports = Awaited<ReturnType<typeof FEATURES.open>>['ports'];
 
-/** The folder of a store whose gateway does not open can be used again at once. */
+/** If the gateway does not open, the folder of its store can be reused immediately. */
 async function openFeatures(runtime: OpenRuntime, start: () => ReturnType<typeof begin>) {
   try {
     const beginning = await start();
@@ -241,7 +238,7 @@ function createReload(config: Config, { setup }: Ports, features: Opened) {
     const commits: (() => void | Promise<void>)[] = [];
     for (const feature of features) {
       const commit = await feature.prepare?.(next);
-      // Whoever stands on others goes first, as at the end.
+      // Parts that depend on others are closed first, as on shutdown.
       if (commit !== undefined) commits.unshift(commit);
     }
     for (const commit of commits) await commit();
@@ -256,7 +253,7 @@ function createReload(config: Config, { setup }: Ports, features: Opened) {
   };
 }
 
-/** @throws ConfigError with all that the file needs and the settings lack. */
+/** @throws ConfigError with everything that the file requires and the settings lack. */
 function checkFile(file: GatewayFile, config: Config): void {
   const problems = [
     ...findMachineClientProblems(file.clients, config),
@@ -265,7 +262,7 @@ function checkFile(file: GatewayFile, config: Config): void {
   if (problems.length > 0) throw new ConfigError(problems.map(formatProblem));
 }
 
-// The server, and all that a request meets before and after its endpoint.
+// The server, and everything that a request passes before and after its endpoint.
 
 export function createTransport(
   runtime: Runtime,

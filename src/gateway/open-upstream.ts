@@ -13,13 +13,13 @@ import { openProcessShare } from '../servers/transport/process-share.ts';
 import { findTransport } from '../servers/transport/transports.ts';
 import { noMetrics } from '../telemetry/metrics/metrics.ts';
 
-/** Sources of the tokens of callers. */
+/** Sources of callers' tokens. */
 export interface UpstreamCallers extends Omit<CallerTokens, 'connections'> {
-  /** Undefined where nobody can connect: without OAUTH_MODE=broker, and in commands. */
+  /** Undefined if nobody can connect: without OAUTH_MODE=broker, and in commands. */
   readonly connections: ConnectionPorts | undefined;
 }
 
-/** `serves` is false for a command, which is none of several replicas; `host` is the process that reaches the servers. */
+/** `serves` is false for a command, which is not a replica; `host` is the process that contacts the servers. */
 export function createUpstreamOpener(
   runtime: UpstreamRuntime,
   callers: UpstreamCallers,
@@ -42,7 +42,7 @@ export function createUpstreamOpener(
   return {
     /** Identify callers to servers. */
     credentials,
-    /** Nothing has to be reachable. */
+    /** No server has to be reachable. */
     openUpstream(server: UpstreamConfig): Upstream {
       const transport = findTransport(server);
       const opened = withholdRoots(transport.open(runtime, server, reach), runtime.log);

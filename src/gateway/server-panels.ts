@@ -1,5 +1,5 @@
-// §22: the servers behind the gateway: their tools, what their lists cost, guards, and what somebody sees of them. All of it is
-// what this process knows.
+// §22: the servers behind the gateway: their tools, the cost of their lists, guards, and what a given person sees of them. All
+// from the point of view of this process.
 import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
 import type { previewAccess } from '../control/rules/create-rules.ts';
 import type { RuleDecision } from '../control/rules/rules.ts';
@@ -17,7 +17,7 @@ import type { JsonObject } from '../platform/json.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { GatewayUpstreams } from './create-upstreams.ts';
 
-/** With those of the lock. `opened` is undefined without a configuration file. */
+/** Includes those of the lock. `opened` is undefined without a configuration file. */
 export const createServerPanels = (
   runtime: Runtime,
   opened: GatewayUpstreams | undefined,
@@ -48,7 +48,7 @@ export const createServerPanels = (
     path: '/idle-patterns',
     show: () => ({ patterns: opened?.catalogs.patterns.findIdle() ?? [] }),
   },
-  // §25.2: what the list of each path costs a model.
+  // §25.2: the cost of each path's list for a model.
   {
     method: 'GET',
     path: '/lists',
@@ -70,7 +70,7 @@ export const createServerPanels = (
       return { server, ...found, tools, ...renderNextOf(found.total, skip + limit) };
     },
   },
-  // What somebody sees.
+  // What a given person sees.
   {
     method: 'GET',
     path: '/rules',
@@ -108,7 +108,7 @@ function renderDecision(decision: RuleDecision): JsonObject {
 
 // §22.4: the person whose tools an operator asks about, as a token would name them.
 
-/** @throws GatewayError `bad_request` where nobody is named. */
+/** @throws GatewayError `bad_request` if nobody is named. */
 function readPerson(query: URLSearchParams) {
   const sub = query.get('user') ?? '';
   const email = query.get('email') ?? '';

@@ -6,7 +6,7 @@ import { defineFeature } from '../mcp/feature.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import type { OpenServedFile, UpstreamPorts } from './create-upstreams.ts';
 
-/** Loaded where there is a configuration file: a quarter of all code. */
+/** Loaded only if there is a configuration file: it is a quarter of all code. */
 const loadUpstreams = () => import('./create-upstreams.ts');
 
 export const servers = defineFeature({
@@ -14,7 +14,7 @@ export const servers = defineFeature({
   async open(
     runtime,
     needs: UpstreamPorts & {
-      /** Undefined without a configuration file: the gateway serves its own catalogue alone. */
+      /** Undefined without a configuration file: the gateway serves only its own catalogue. */
       readonly setup: Setup | undefined;
       readonly servedFile: OpenServedFile;
       readonly lockCommand: string;
@@ -37,7 +37,7 @@ export const servers = defineFeature({
         describeUser: (user: UserContext) => opened && describeNamed(user, opened.getNamedFacts()),
       },
       ...(needs.operated && {
-        // Loaded where there are operators.
+        // Loaded only if there are operators.
         panels: (await import('./server-panels.ts')).createServerPanels(
           runtime,
           opened,
@@ -60,7 +60,7 @@ export const servers = defineFeature({
   },
 });
 
-/** Without a configuration file nothing of servers is loaded. */
+/** Without a configuration file, no code for servers is loaded. */
 export const openServedFile = async (file: GatewayFile | undefined): Promise<OpenServedFile> =>
   file === undefined ? NO_FILE : (await loadUpstreams()).createServedFile(file);
 

@@ -1,4 +1,4 @@
-// §22.6: operators approve at their page what servers say of themselves: exactly what they were shown, or nothing.
+// §22.6: operators approve servers' descriptions on their page: exactly what they were shown, or nothing.
 
 import { fail } from '../errors/gateway-error.ts';
 import type { AdminPanel, AdminWork } from '../http/endpoint/admin-panel.ts';
@@ -49,7 +49,7 @@ export function createLockApproval(
 ) {
   /** Serializes approvals: the second of two operators finds what the first one wrote. */
   let writing: Promise<unknown> = Promise.resolve();
-  /** Single flight: operators who look at a server at the same time share one request. Its lists may be long, and it may hang. */
+  /** Single flight: operators who view a server at the same time share one request. Its lists may be long, and it may hang. */
   const asking = createSingleFlight<ApprovableServer, AnsweredServer | UnreadServer>();
 
   /** Says in sentences why nothing can be approved here; undefined if it can. */
@@ -111,7 +111,7 @@ export function createLockApproval(
         details: `What ${names} lists, or what was approved of it, has changed since you looked. Nothing was approved. Look again.`,
       });
     }
-    // The reviews replace what was approved of these servers; other servers stay as they are.
+    // The reviews replace what was approved for these servers; other servers stay as they are.
     const reviewed = reviews.map(({ server, found }) => [server, found] as const);
     const isLoaded = await lock
       .save({ servers: new Map([...former.servers, ...reviewed]) })
@@ -307,7 +307,7 @@ const describeApproved = ({ server, kind, name, change }: LockedChange) => ({
 
 // §22.6: shows in full the changes that approving a server would make: operators approve only what they were shown.
 
-/** Characters of all texts of one answer. */
+/** Maximum total length of the texts in one response, in characters. */
 const MAX_CHARACTERS = 1_000_000;
 
 /** A review that is too long to be shown has no digest, so it cannot be approved here. */
@@ -336,11 +336,11 @@ const describeLength = (servers: number) =>
     ? 'has changed more than can be shown together with the others: approve it by itself'
     : `has changed more than the ${MAX_CHARACTERS} characters that can be shown here: approve it by the command`;
 
-// §22.4: renders differences as texts that can be laid side by side.
+// §22.4: renders differences as texts that can be compared side by side.
 
-/** Part of a description or a schema that is shown. */
+/** How much of a description or a schema is shown. */
 interface Extent {
-  /** The rest is cut. */
+  /** The rest is truncated. */
   readonly characters: number;
   /** Longer JSON is written on one line. */
   readonly indented: number;

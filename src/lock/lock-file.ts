@@ -41,8 +41,8 @@ export class LockFileError extends Error {
 }
 
 /**
- * `{}` deliberately locks nothing. A lock without servers is different: it approves nothing. An empty text, which a file has while it is
- * written, is neither: it is refused.
+ * `{}` deliberately locks nothing. A lock without servers is different: it approves nothing. An empty file, as seen while it is
+ * being written, is neither: it is refused.
  */
 export function isEmptyLock(text: string): boolean {
   const file = parseObject(text);
@@ -147,8 +147,8 @@ function writeObject(value: unknown, levels: number, indent = ''): string {
   return `{\n${lines.join(',\n')}\n${indent}}`;
 }
 
-// §22.6: access to the file postern.lock, for a gateway whose operators approve at their page. The command line gives it: features touch no
-// files.
+// §22.6: access to the file postern.lock, for a gateway whose operators approve on their page. The command line gives it:
+// features touch no files.
 
 export interface StoredLock {
   readonly path: string;
@@ -171,7 +171,7 @@ export interface StoredLock {
 export interface Fingerprint {
   /** SHA-256 (hex) of the RFC 8785 form of the locked members. */
   readonly sha256: string;
-  /** First characters of each member's own hash: they name the change, and decide nothing. */
+  /** First characters of each member's own hash: they show what changed, and are not used for decisions. */
   readonly parts: Readonly<Record<string, string>>;
 }
 

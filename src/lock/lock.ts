@@ -70,7 +70,7 @@ function findApproved(server: LockedServer | undefined, kind: LockedKind, item: 
 const findItems = (server: LockedServer | undefined, kind: LockedItemKind) =>
   server?.[LOCKED_ITEMS[kind].list];
 
-// §18.7: the lock as a policy: unapproved items are hidden from everybody.
+// §18.7: the lock as a policy: unapproved items are hidden from all callers.
 
 /** Counts hidden items each time a list is read. */
 export const createLockPolicy = (
@@ -85,7 +85,7 @@ export const createLockPolicy = (
   },
 });
 
-// §18.7: differences between the approved state and the servers' present one.
+// §18.7: differences between the approved and the current state of servers.
 
 export interface LockDifference extends Omit<LockedChange, 'change'> {
   readonly change: 'added' | 'removed' | 'changed';
@@ -214,7 +214,7 @@ export interface LockedChange {
   readonly change: 'new' | 'changed' | 'gone';
 }
 
-/** With the present and the approved text. */
+/** With the current and the approved text. */
 export interface ShownDifference extends LockedChange {
   /** True if `before` is known: the lock has only hashes, and this process may never have seen what was approved. */
   readonly isFormerKnown: boolean;
@@ -251,7 +251,7 @@ export function listLockDifferences(
   };
 }
 
-/** A present item that is not approved in this form. */
+/** A current item that is not approved in this form. */
 interface Hidden extends LockedChange {
   readonly item: unknown;
   /** The approved form, if this process has seen it. */
@@ -316,11 +316,11 @@ function isSame(before: unknown, now: unknown) {
   }
 }
 
-// §22.6: the changes that approving a server would make in postern.lock: by its present answer, not its last list.
+// §22.6: the changes that approving a server would make in postern.lock: based on its current response, not its last list.
 
 export interface ServerReview {
   readonly server: string;
-  /** Hash of the approved and the present state: a new one means that either has changed. */
+  /** Hash of the approved and the current state: a new one means that either has changed. */
   readonly digest: string;
   /** All changes that `postern lock` would make to this server, also those that clients do not see for other reasons. */
   readonly changes: readonly LockedChange[];
@@ -373,7 +373,7 @@ export function reviewServer(
   };
 }
 
-/** All that decides, and less than half of the file: a server may have thousands of tools. */
+/** Everything that affects decisions, but less than half of the file: a server may have thousands of tools. */
 const listHashes = (server: LockedServer | undefined): unknown =>
   server && [
     server.instructions && sortHashes(server.instructions),

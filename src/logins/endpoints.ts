@@ -1,4 +1,4 @@
-// §4.1, §4.6–§4.10: the endpoints of OAuth, and the metadata documents that lead to them.
+// §4.1, §4.6–§4.10: the OAuth endpoints, and the metadata documents that lead to them.
 
 import type { Config } from '../config/config.ts';
 import { DEFAULT_SCOPES } from '../config/rules.ts';
@@ -49,7 +49,7 @@ export interface ModeAtEndpoints {
   ) => Promise<Reply>;
   /** @throws GatewayError for an invalid request. */
   readonly token: Judge;
-  /** Refreshes are counted by login, so that one client's storm costs no other client anything. */
+  /** Refreshes are counted by login, so that one client's storm does not affect other clients. */
   readonly logins: LoginIndex;
   /** Undefined if no client can authenticate. */
   readonly findMachineLogin?: FindMachineLogin;
@@ -143,12 +143,12 @@ export function createOAuthEndpoints(
 
 const PUBLIC = { kind: 'public', errors: OAUTH } as const;
 
-/** RFC 6749 §5.2: clients parse an OAuth error, and take any other reply for the end of the login. */
+/** RFC 6749 §5.2: clients parse an OAuth error, and treat any other reply as the end of the login. */
 const TOKEN_ERRORS: ErrorFormat = { ...OAUTH, limit: 'temporarily_unavailable' };
 
 const REGISTRATION_ERRORS: ErrorFormat = { form: 'oauth', body: 'invalid_client_metadata' };
 
-/** Open to everybody: enough for ten redirect URIs and all other members. */
+/** Open to everyone: enough for ten redirect URIs and all other members. */
 const MAX_BODY_BYTES = 65_536;
 
 const FORM = { body: 'json or form', maxBodyBytes: MAX_BODY_BYTES } as const;
@@ -173,7 +173,7 @@ const createChooseTokenLimit = ({
       const find = () => findLogin(refreshToken, readAskedTokens(parameters, clientId));
       return { group: 'refresh', login: { knownId: findKnownId(refreshToken, clientId), find } };
     } catch {
-      // An error of the request is reported once the request was counted.
+      // An error in the request is reported once the request has been counted.
       return { group: 'refresh' };
     }
   };

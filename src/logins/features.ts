@@ -1,4 +1,4 @@
-// The features of this room: who may call, and how a client comes to its token.
+// The features of this folder: who may call, and how a client gets its token.
 import { createServerUrls } from '../config/server-urls.ts';
 import type { FoundPeople } from '../http/endpoint/admin-people.ts';
 import { getOriginalToken } from '../http/endpoint/message.ts';
@@ -68,7 +68,7 @@ export const access = defineFeature({
       Given<typeof machineClients> &
       Given<typeof ownTokens> &
       Given<typeof loginFailures> & {
-        /** In place of the provider's own. */
+        /** Replaces the provider's own. */
         readonly givenKeySet: KeySet | undefined;
       },
   ) {

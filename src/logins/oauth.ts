@@ -1,4 +1,5 @@
-// §4.6–§4.8: puts the authorization server together that clients see: its endpoints, in either mode, and the documents that lead to it.
+// §4.6–§4.8: assembles the authorization server that clients see: its endpoints, in either mode, and the documents that lead to
+// it.
 
 import { parseScope } from '../config/rules.ts';
 import { fail, GatewayError } from '../errors/gateway-error.ts';
@@ -71,7 +72,7 @@ interface AuthorizationNeeds extends ProviderAccess {
   /** Undefined in proxy mode. */
   readonly broker: Broker | undefined;
   readonly servedFile: NamedPaths;
-  /** Tools that everybody may see; undefined if strangers see none. */
+  /** Tools that everyone may see; undefined if strangers see none. */
   readonly getPublicTools: ListShownTools | undefined;
 }
 
@@ -134,7 +135,7 @@ export function createAuthorizationEndpoints(runtime: Runtime, needs: Authorizat
     noteRefusedToken:
       noteRefusal &&
       (async (token: string) => {
-        // A token that names no user is never given again: it need not be looked up.
+        // A token that names no user is never issued again, so it need not be looked up.
         if (auth.inspectToken(token).sub !== undefined) await noteRefusal(token);
       }),
     /** From now on, checks regularly whether documents of clients can be fetched. */
@@ -161,8 +162,8 @@ function sealRecords(runtime: Runtime, broker: Broker | undefined): Runtime & Se
   return { ...runtime, seal: warnOfForeignSecrets(loginSeal, runtime) };
 }
 
-// OAUTH_MODE=broker: an authorization server of its own before the provider's. A login becomes a grant, by which its client gets tokens
-// of the gateway's own (§5.11).
+// OAUTH_MODE=broker: an authorization server of its own in front of the provider's. A login becomes a grant, with which its
+// client gets the gateway's own tokens (§5.11).
 
 function createBrokerMode(
   broker: Broker,
@@ -222,18 +223,16 @@ function createBrokerMode(
   };
 }
 
-// §4.6 in broker mode, RFC 6749 §4.1.1: a client's authorization request is checked, and its browser sent to the provider.
+// §4.6 in broker mode, RFC 6749 §4.1.1: a client's authorization request is checked, and the browser is sent to the provider.
 
-/**
- * RFC 6749 §4.1.2.1: once client and redirect URI are valid, the client is told of an invalid request.
- */
+/** RFC 6749 §4.1.2.1: once client and redirect URI are valid, the client is told about an invalid request. */
 function createBrokerRequestReader(
   runtime: BrokerRuntime,
   { clients, browsers, approvals }: Parties,
 ): ReadAuthorizationRequest {
   return async function readRequest(query, cookie) {
     const request = await readClientAndRedirectUri(query, clients);
-    // A client of the provider, with whose ID every caller would get past the consent page.
+    // A client of the provider: with its ID, any caller would get past the consent page.
     if (request.client === undefined) fail('unknown_client');
     try {
       checkRequest(request.parameters, { requiresState: false, requiresPlainScope: true });
@@ -263,7 +262,7 @@ function createBrokerRequestReader(
       ['iss', runtime.baseUrl],
     ]);
     const { protocol, hostname } = new URL(redirectUri);
-    // A program of the user's own, which got there by other means than a link.
+    // One of the user's own programs, which did not get there through a link.
     const isLoopback = /^https?:$/.test(protocol) && isLoopbackHost(hostname);
     const browserHash = browsers.readHash(cookie);
     const isAutomatic =

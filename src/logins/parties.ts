@@ -1,4 +1,4 @@
-// §4.6: opens the parties of a login, in both modes: clients, browsers, and what users approved in them.
+// §4.6: opens the parties to a login, in both modes: clients, browsers, and what users approved in them.
 
 import { parseScope } from '../config/rules.ts';
 import type { Runtime } from '../runtime/runtime.ts';

@@ -96,7 +96,7 @@ export function createProxy(
     async function revokeThere() {
       const endGrant = async () => grant && recentAnswers.end(grant.grantId);
       await endGrant();
-      // In-flight answers may be from before the provider revoked the token.
+      // Responses in flight may date from before the provider revoked the token.
       return renderProviderResponse(
         await forward(url, parameters, authorization, isKnownClient).finally(endGrant),
       );
@@ -179,8 +179,8 @@ export function createProxy(
   }
 
   /**
-   * §22.1: in proxy mode, all tokens are issued to the one client at the provider. Those that the operators' page gets are noted when they
-   * are issued. Never rejects: without the note the token works, but not for operators.
+   * §22.1: in proxy mode, all tokens are issued to the one client at the provider. Those that the operators' page gets are
+   * recorded when they are issued. Never rejects: without the record the token works, but not for operators.
    */
   async function noteClient(token: unknown, clientId: string) {
     if (typeof token !== 'string' || clientId !== OPERATORS_CLIENT_ID) return;
@@ -204,7 +204,7 @@ export function createProxy(
 const requireUrl = (url: string | undefined, setting: string) =>
   url ?? fail('not_configured', { details: `${setting} is not set on this gateway.` });
 
-/** Extra lifetime of the note, because clocks differ. */
+/** Extra lifetime of the record, because clocks differ. */
 const TOLERANCE_SECONDS = 300;
 
 /** RFC 6749 §4.1.3, §6: required parameters by grant type. */

@@ -89,8 +89,8 @@ function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | 
 }
 
 /**
- * True if a valid address is at the origin of another: its owner would be taken for the gateway itself. All names of this computer count as
- * one.
+ * True if a valid address is at the origin of another: its owner would be mistaken for the gateway itself. All names of this
+ * computer count as one.
  */
 export function isAtOrigin(uri: string, other: string): boolean {
   const [first, second] = [new URL(uri), new URL(other)];

@@ -1,4 +1,4 @@
-// §22: the operators' page: endpoints made of panels, its access control and audit lines, and notes about people.
+// §22: the operators' page: endpoints made of panels, its access control and audit lines, and records about people.
 
 import { fail } from '../errors/gateway-error.ts';
 import type {
@@ -35,8 +35,8 @@ import type { LimitScope } from '../telemetry/metrics/metrics.ts';
 import { getTraceId } from '../telemetry/tracing/tracing.ts';
 
 /**
- * Opens the notes about people for operators. Undefined without `ADMIN_GROUPS`, and without authentication. `findIssuerOf` distinguishes
- * users of the gateway itself from those of the provider.
+ * Opens the records about people for operators. Undefined without `ADMIN_GROUPS`, and without authentication. `findIssuerOf`
+ * distinguishes users of the gateway itself from those of the provider.
  */
 export function openOperatorsNotes(
   runtime: Runtime,
@@ -57,7 +57,7 @@ export function openOperatorsNotes(
     recentCallers: createRecentCallers(runtime, people),
     issuers: { issuer, findIssuerOf: (sub: string) => findIssuerOf(sub, known) },
     clock: runtime.clock,
-    /** Notes who has opened a session, so that operators can find them. */
+    /** Records who has opened a session, so that operators can find them. */
     async sealPerson(user: UserContext, sessionId: string) {
       const [sealed] = await Promise.all([people.seal(user, sessionId), personIndex.note(user)]);
       return sealed;
@@ -154,7 +154,7 @@ type Operators = ReturnType<typeof createOperators>;
 function createOperators({ config, store }: Runtime) {
   const groups = new Set(config.admin.groups);
   const clients = new Set(config.admin.clients);
-  /** Tokens of the page, by their SHA-256. Notes about a token never change. */
+  /** Tokens of the page, by their SHA-256. Records about a token never change. */
   const ofPage = createBoundedMap<string, true>('operatorTokens');
 
   return {
@@ -173,7 +173,7 @@ function createOperators({ config, store }: Runtime) {
       if (claimed !== undefined && clients.has(claimed)) return claimed;
       const digest = identifyCredential(user);
       if (ofPage.get(digest)) return OPERATORS_CLIENT_ID;
-      // The store has a note for each token of the operators' page.
+      // The store has a record for each token of the operators' page.
       const noted = await store.get(buildTokenClientKey(digest));
       if (noted !== OPERATORS_CLIENT_ID) return undefined;
       ofPage.set(digest, true);
@@ -182,7 +182,7 @@ function createOperators({ config, store }: Runtime) {
   };
 }
 
-// §22.1, §21.1: the audit log records all that operators read and do, and all refusals.
+// §22.1, §21.1: the audit log records everything that operators read and do, and all refusals.
 
 const createRunAudited = (audit: Audit, operators: Operators, clientOf: ClientOf) =>
   /** @throws GatewayError `operators_only` or `operators_client_only`, or the work's error. */

@@ -1,5 +1,5 @@
-// Setups of MCP clients for a gateway: one table for `postern dev`, the front page and the documentation. Browsers use it as well, so it
-// imports nothing of Node.js.
+// Setups of MCP clients for a gateway: one table for `postern dev`, the front page and the documentation. Browsers use it as
+// well, so it imports nothing from Node.js.
 
 import type { JsonObject } from '../platform/json.ts';
 import { toShellWord } from '../platform/text.ts';
@@ -20,7 +20,7 @@ export interface Snippet {
   readonly place: string | undefined;
   /** Language of the text of `render`. */
   readonly language: 'sh' | 'json' | 'toml' | 'text' | 'python';
-  /** Renders what is run, put into the file, or entered. */
+  /** Renders the text to run, to put into the file, or to enter. */
   render(entry: GatewayEntry): string;
 }
 

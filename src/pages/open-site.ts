@@ -21,7 +21,7 @@ import type { JsonObject } from '../platform/json.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 
-/** For everybody, before a login. */
+/** For everyone, before a login. */
 export const OPEN = { kind: 'open', method: 'GET', errors: JSONRPC } as const;
 
 /** All tools that are visible without a login. */
@@ -190,8 +190,8 @@ const createLogoEndpoint = (file: string, body: Buffer): Endpoint => ({
   }),
 });
 
-// §30.3: the frame in which the playground shows an app. Its origin is opaque, however it is opened; its policy, made of the app's
-// declaration, decides what the app can do (ext-apps, "Content Security Policy Enforcement").
+// §30.3: the frame in which the playground shows an app. Its origin is opaque, however it is opened; its policy, derived from the
+// app's declaration, decides what the app can do (ext-apps, "Content Security Policy Enforcement").
 
 /** Limit of each kind, since the size of a header is limited. */
 const MAX_DOMAINS = 40;

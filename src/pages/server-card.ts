@@ -1,5 +1,5 @@
-// §32: what the gateway says of itself before a client connects: server cards, their catalogue, and the entry for registries. All of it is
-// public: no tools, no names of servers.
+// §32: how the gateway describes itself before a client connects: server cards, their catalogue, and the entry for registries.
+// All of it is public: no tools, no names of servers.
 
 import type { Config } from '../config/config.ts';
 import { fail } from '../errors/gateway-error.ts';
@@ -25,7 +25,7 @@ export interface NamedPath {
 
 type DescribedAddress = ReturnType<typeof describeAddress>;
 
-/** Characters: 100 in the schemas of both documents, one of them for the ellipsis. */
+/** Maximum length in characters: 100 in the schemas of both documents, minus one for the ellipsis. */
 const MAX_TITLE = 99;
 
 /** One URL of the gateway. */
@@ -102,7 +102,7 @@ export function renderServerJson(described: DescribedAddress): object {
   return {
     $schema: REGISTRY_SCHEMA,
     ...renderIdentity(described),
-    // Invalid ones would keep the whole document out.
+    // Invalid ones would get the whole document rejected.
     ...(iconUrl?.startsWith('https://') &&
       iconUrl.length <= MAX_REGISTRY_ICON_URL && { icons: [{ src: iconUrl }] }),
     remotes: [{ type: 'streamable-http', url }],
@@ -114,7 +114,7 @@ export function renderServerJson(described: DescribedAddress): object {
 const START = '/mcp/';
 const END = '/server-card';
 
-/** As the proposal has it. A cached card may be stale: clients get the same facts anew when they connect. */
+/** As in the proposal. A cached card may be stale: clients get the same facts again when they connect. */
 const CACHING = { 'Cache-Control': 'public, max-age=3600' } as const;
 
 const OPEN_TO_ALL = { ...OPEN, isForAllOrigins: true } as const;

@@ -31,7 +31,7 @@ import { createFillSlots, type FillSlots, getPageKind, type PageKind } from './s
 
 const BUILT_PAGES = new URL('dist/site/', PACKAGE_ROOT);
 
-/** Lists the pages that `npm run build` put into `folder`. Without a build there are none, and the gateway runs all the same. */
+/** Lists the pages that `npm run build` put into `folder`. Without a build there are none, but the gateway still runs. */
 export function createSite(
   { log }: Pick<Runtime, 'log'>,
   {
@@ -242,9 +242,9 @@ function readIfPresent<Content>(read: () => Content): Content | undefined {
 const toPath = (name: string): string =>
   name === 'index.html' ? '/' : `/${name.replace(/\.html$/, '')}`;
 
-// The features of this room: notes for operators, and the site with the operators' page (§22).
+// The features of this folder: records about people for operators, and the site with the operators' page (§22).
 
-/** Notes about people, for operators; undefined without operators. */
+/** Records about people, for operators; undefined without operators. */
 export const operatorsNotes = defineFeature({
   name: 'notes for operators',
   open: (

@@ -173,8 +173,8 @@ export function createAttempts(
   };
 }
 
-// A value that expires must not live longer on a computer that sleeps or is suspended: monotonic time goes on there on some
-// systems only.
+// A value that expires must not live longer on a computer that sleeps or is suspended: monotonic time continues there only on
+// some systems.
 
 /** A moment on both clocks. */
 export interface Moment {

@@ -18,7 +18,7 @@ interface CountedBusBounds {
 interface OpenTopic<Listener, Source> extends CountedTopic<Listener, Source> {
   readonly listeners: Set<Listener>;
   source: Source | undefined;
-  /** Ends what `start` began. */
+  /** Stops what `start` started. */
   stop(): void;
 }
 

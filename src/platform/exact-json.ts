@@ -9,7 +9,7 @@ export class RawJson {
     this.text = text;
   }
 
-  /** For `JSON.stringify` outside of `writeExactJson`. */
+  /** For `JSON.stringify` outside `writeExactJson`. */
   toJSON(): unknown {
     if (written === undefined) return JSON.parse(this.text);
     written.push(this.text);
@@ -122,7 +122,7 @@ function markNumbers(text: string) {
       let end = at + 1;
       while (isPartOfNumber(text.charCodeAt(end))) end++;
       const number = text.slice(at, end);
-      // `JSON.stringify` would spell it differently, or it would be taken for a mark.
+      // `JSON.stringify` would spell it differently, or it would be mistaken for a mark.
       if (String(Number(number)) !== number || Number(number) >= LEAST_MARKED) {
         numbers.push(new JsonNumber(number));
         marked += text.slice(copied, at) + numbers.length + MARKED_AS;
@@ -173,7 +173,7 @@ function readMarks(value: unknown, numbers: readonly JsonNumber[]): unknown {
   return top.value;
 }
 
-// The text of JSON.
+// The JSON text.
 
 export const QUOTE = 0x22;
 export const COMMA = 0x2c;

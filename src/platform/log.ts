@@ -140,7 +140,7 @@ const toOneLine = (value: unknown) =>
     ? toVisibleJson(value).slice(1, -1).replaceAll('\\"', '"')
     : toVisibleJson(value);
 
-/** Quotes values as logfmt does, where they contain spaces or delimiters. */
+/** Quotes values as logfmt does, if they contain spaces or delimiters. */
 const quoteFact = (fact: unknown) =>
   typeof fact === 'string' && !PLAIN.test(fact) ? toVisibleJson(fact) : toOneLine(fact);
 

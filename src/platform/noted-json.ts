@@ -38,7 +38,7 @@ export function noteMembers(value: unknown, text: string, path: JsonPath): void 
   }
 }
 
-/** Notes the text of a value made of some members of the one at the path. */
+/** Records the text of a value that consists of some members of the one at the path. */
 export function noteParts(value: JsonObject, text: string, path: JsonPath): void {
   const parts = [...cutMembers(text, path)].filter(([name]) => Object.hasOwn(value, name));
   const members = parts.map(([name, cut]) => `${JSON.stringify(name)}:${cut}`);

@@ -65,7 +65,7 @@ export function createWorkQueue({
     }
   }
 
-  /** The owner may have another line by the time that one who left this one hears of it. */
+  /** The owner may have a new queue by the time that a caller who left this one is notified. */
   function forgetIfEmpty(owner: string | undefined, line: Line) {
     const isEmpty = line.running === 0 && line.waiting.length === 0;
     if (isEmpty && lines.get(owner) === line) lines.delete(owner);

@@ -21,8 +21,8 @@ export function createBudgets(
 }
 
 /**
- * Counts the entry in all budgets for `ttlSeconds`, or in none and returns false if one has no room. In their order: a user whose own
- * budget is full takes nothing from the others.
+ * Counts the entry in all budgets for `ttlSeconds`, or in none and returns false if one has no room. In their order: a user whose
+ * own budget is full takes nothing from others.
  */
 export async function reserveInAll(
   store: Pick<Windows, 'reserveBytes' | 'releaseBytes'>,

@@ -49,7 +49,7 @@ export const buildStreamBytesKey = defineKeys('stream-bytes');
 export const buildResourceLinkKey = defineSessionKeys('link');
 /** The replica that waits for a client's answer. */
 export const buildQuestionKey = defineSessionKeys('question');
-/** An elicitation by URL that a session got; `hash` is that of its ID. */
+/** A URL elicitation that a session received; `hash` is that of its ID. */
 export const buildElicitationKey = defineSessionKeys('elicitation');
 
 /** The channel between replicas for calls at servers that wait for an answer. */
@@ -87,7 +87,7 @@ export const buildSharedSecretKey = defineKey('secret');
 export const buildClientKey = (clientId: string) => `dcr:client:${clientId}`;
 export const CLIENT_LIST_KEY = 'dcr:clients';
 
-/** The last logins that failed. */
+/** The last failed logins. */
 export const LOGIN_FAILURES_KEY = 'oauth:failures';
 
 /** The users who called without a session. */
@@ -109,7 +109,7 @@ export const GRANT_LIST_KEY = 'oauth:grants';
 export const buildListedGrantKey = (list: string, id: string) =>
   buildOAuthKey('listed-grant', `${list}:${id}`);
 
-/** The number of times that many logins were ended at once. */
+/** Counts the events that ended many logins at once. */
 export const LOGOUT_COUNT_KEY = 'oauth:logouts';
 /** Marks the logins of a user, of a client, of a session at the provider, or all, as ended; `hash` names which. */
 export const buildLogoutKey = defineGlobalKeys('oauth:logout');
@@ -120,7 +120,7 @@ export const buildLogoutTokenKey = defineGlobalKeys('oauth:logout-token');
 export const buildAssertionKey = defineGlobalKeys('oauth:client-assertion');
 /** Marks an assertion about a user (ID-JAG) as used; `hash` is that of issuer and `jti`. */
 export const buildUserAssertionKey = defineGlobalKeys('oauth:user-assertion');
-/** The grant of which a machine client gets further tokens; `hash` is that of client, scopes and resources. */
+/** The grant for which a machine client gets further tokens; `hash` is that of client, scopes and resources. */
 export const buildMachineGrantKey = defineGlobalKeys('oauth:machine-grant');
 /** The client that got a token in broker mode; `hash` is that of the token. */
 export const buildTokenClientKey = defineGlobalKeys('oauth:token-client');

@@ -14,7 +14,7 @@ export interface PageRequest {
   readonly limit: number;
 }
 
-/** A place after `skip` entries of this time; entries are ordered by their times, the latest first. */
+/** A position after `skip` entries of this time; entries are ordered by their times, the latest first. */
 export interface PagePlace {
   /** Epoch milliseconds. */
   readonly time: number;

@@ -99,8 +99,8 @@ export interface Sessions {
   claimExpiredSession(sessionId: string): Promise<boolean>;
   /**
    * Sweeps the index entries that are due: removes those of gone sessions, and updates the times of touched ones, here and among
-   * those of their user. Resolves to the number that this caller removed. A driver whose database has no expiry of its own sweeps
-   * the other ports here, too.
+   * those of their user. Resolves to the number that this caller removed. A driver whose database has no expiry of its own also
+   * sweeps the other ports here.
    */
   sweepSessions(): Promise<number>;
   /** Counts the sessions in the index; exact right after a sweep. */
@@ -227,7 +227,7 @@ export interface SessionRecord {
   readonly clientCapabilities: string;
   /** The least severe level of log messages that the client asked for (`logging/setLevel`). */
   readonly logLevel?: string | undefined;
-  /** The server at whose path it was opened (`/mcp/<server>`); absent for `/mcp`. */
+  /** The server on whose path it was opened (`/mcp/<server>`); absent for `/mcp`. */
   readonly server?: string | undefined;
   /** Name and e-mail of its user, sealed, for operators. Only `listSessions` needs to read it. */
   readonly person?: string | undefined;

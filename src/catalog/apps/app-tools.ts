@@ -1,10 +1,10 @@
-// §30: what a tool says of its app: ext-apps, "Resource Discovery".
+// §30: what a tool's metadata says about its app (ext-apps, "Resource Discovery").
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { isObject } from '../../platform/json.ts';
 import { editValue } from '../../platform/noted-json.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 
-/** Members of `_meta` that name an app by its URI: before `ui.resourceUri` was agreed on, hosts had names of their own. */
+/** Members of `_meta` that name an app by its URI: before `ui.resourceUri` was agreed on, hosts used different names. */
 const OLDER_MEMBERS = ['ui/resourceUri', 'openai/outputTemplate'] as const;
 
 interface AppUri {
@@ -27,7 +27,7 @@ export function listAppUris(meta: unknown): readonly AppUri[] {
 
 const NO_APPS: readonly AppUri[] = [];
 
-/** An entry of a list with the server's name in the URIs of apps; the same object where it names none. */
+/** A list entry with the server's name in the URIs of its apps; the same object if it names none. */
 export const withSharedMeta = (server: string, item: RawItem): RawItem =>
   editValue(
     item,
@@ -37,33 +37,32 @@ export const withSharedMeta = (server: string, item: RawItem): RawItem =>
     })),
   );
 
-/** True if hosts show an app with its results. */
+/** True if hosts show an app with the tool's results. */
 export const hasApp = ({ _meta: meta }: RawItem): boolean => listAppUris(meta).length > 0;
 
-/** `visibility`; both unless it says so. What is for apps alone hosts do not show to their model. */
+/** `visibility`; both by default. Hosts do not show their model tools that are only for apps. */
 export function isVisibleTo(audience: 'model' | 'app', { _meta: meta }: RawItem): boolean {
   const visibility = isObject(meta) && isObject(meta.ui) ? meta.ui.visibility : undefined;
   return !Array.isArray(visibility) || visibility.includes(audience);
 }
 
-// §18.2, §30.1: URIs of servers as clients see them where several servers share a path, and back.
-//
-// A `ui://` URI gets the server's name in front of what the server wrote behind the scheme, so that no two are the same and none
-// looks like another server's. Any other URI keeps its form, unless another server has it, too: then it becomes `<server>+<uri>`.
+// §18.2, §30.1: maps URIs of servers to the form that clients see where several servers share a path, and back.
+//  In a `ui://` URI, the server's name is inserted after the scheme, so that no two are the same and none looks like another
+// server's. Any other URI is unchanged, unless another server has it as well: then it becomes `<server>+<uri>`.
 
-/** In any case: whoever compares schemes as RFC 3986 does must not take `UI://` for something else. */
+/** Case-insensitive: a client that compares schemes as RFC 3986 does must not mistake `UI://` for something else. */
 const SCHEME = /^ui:\/\//i;
 const SCHEME_LENGTH = 5;
 
 export const isAppUri = (uri: string): boolean => SCHEME.test(uri);
 
-/** The server's own URI, or template, with its name in it; any other URI is the same everywhere. */
+/** The server's own URI or template with its name inserted; any other URI is the same everywhere. */
 export const toSharedUri = (server: string, ownUri: string): string =>
   isAppUri(ownUri)
     ? `${ownUri.slice(0, SCHEME_LENGTH)}${server}/${ownUri.slice(SCHEME_LENGTH)}`
     : ownUri;
 
-/** Undefined for what `toSharedUri` would never write. There need be no server of that name. */
+/** Undefined for a URI that `toSharedUri` would never return. A server of that name need not exist. */
 export function readSharedUri(uri: string) {
   const slash = isAppUri(uri) ? uri.indexOf('/', SCHEME_LENGTH) : -1;
   if (slash === -1) return undefined;
@@ -73,10 +72,10 @@ export function readSharedUri(uri: string) {
   };
 }
 
-/** For a URI, or template, that another server has, too. */
+/** For a URI or template that another server has as well. */
 export const toMovedUri = (server: string, ownUri: string): string => `${server}+${ownUri}`;
 
-/** The lists of all servers decide by which of them clients see it. */
+/** The lists of all servers decide which of them clients see. */
 export const listClientUris = (server: string, ownUri: string): readonly string[] => [
   toSharedUri(server, ownUri),
   toMovedUri(server, ownUri),

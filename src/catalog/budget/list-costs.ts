@@ -1,4 +1,4 @@
-// §25.2: what the list of tools of each path costs a model that reads it.
+// §25.2: what the tool list of each path costs a model that reads it.
 
 import type { Policies } from '../../mcp/calls/policy.ts';
 import { LISTING_CONTEXT, listTools, type OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
@@ -28,11 +28,11 @@ export interface ListCost {
   readonly title?: string | undefined;
   /** The number of tools that are listed. */
   readonly tools: number;
-  /** About how many tokens they are. */
+  /** The approximate number of tokens. */
   readonly tokens: number;
-  /** The ten that cost most, the dearest first. */
+  /** The ten most expensive ones, in descending order. */
   readonly expensive: readonly ToolCost[];
-  /** Some servers list other tools for each user, or want a login first: what users see may be more. */
+  /** Some servers list different tools for each user, or require a login first: users may see more. */
   readonly isPersonal: boolean;
 }
 
@@ -41,7 +41,7 @@ interface ToolCost {
   readonly tokens: number;
 }
 
-/** Beyond it a list is worth a warning: models get worse at choosing, and each conversation begins with it. */
+/** A longer list causes a warning: models get worse at choosing, and every conversation begins with the list. */
 export const WARNED_TOKENS = 20_000;
 const MOST_EXPENSIVE = 10;
 
@@ -51,7 +51,7 @@ interface MeasuredPath extends Pick<ListCost, 'kind' | 'name' | 'title' | 'isPer
   list(): Promise<readonly JsonObject[]>;
 }
 
-/** One after the other, in turns of the event loop. */
+/** One after the other, each in its own turn of the event loop. */
 export async function measureLists(
   paths: readonly MeasuredPath[],
   clock: Clock,
@@ -79,7 +79,10 @@ export async function measureLists(
 
 type PlannedView = ReturnType<typeof createPlannedView>;
 
-/** `isUnknown` says if the list of a server is not, or not wholly, known. `name` is that of the server or view; `''` for `/mcp`. */
+/**
+ * `isUnknown` is true if the list of a server is not, or not completely, known. `name` is that of the server or view; `''` for
+ * `/mcp`.
+ */
 function listPaths(
   servers: readonly string[],
   views: Iterable<PlannedView>,
@@ -110,7 +113,7 @@ const listServedPaths = (plan: Plan, list: Parameters<typeof listPaths>[3]) =>
     plan.views.values(),
     (name) => {
       const server = plan.servers.get(name)?.server;
-      // The lists of a server that is down are as little known as those that differ between users.
+      // The lists of a server that is down are unknown, like those that differ between users.
       return server?.isPersonal === true || server?.isDown() === true;
     },
     list,
@@ -135,7 +138,7 @@ const showTools = (entries: readonly Entry[], view: PlannedView | undefined) =>
     ? listSearched(entries, view.config)
     : entries.map(({ item }) => item);
 
-/** `/mcp` and the views as the caller gets them, by rules. */
+/** `/mcp` and the views as the rules let the caller see them. */
 export const listPathsOf = (
   plan: Plan,
   findCatalog: (name: string) => ServedCatalog | undefined,
@@ -148,12 +151,12 @@ export const listPathsOf = (
       : listTools(catalog, { ...LISTING_CONTEXT, ...caller, view: catalog.view });
   }).filter(({ kind }) => kind !== 'server');
 
-// §25.2: the paths of a configuration file, of lists that were asked for apart from a gateway that serves them.
+// §25.2: the paths of a configuration file, from lists that were requested without a gateway that serves them.
 
 export interface FetchedTools {
-  /** The file's servers that could be asked, by name. */
+  /** The file's servers that responded, by name. */
   readonly tools: ReadonlyMap<string, FetchedList>;
-  /** The servers of which that is what one user sees, or all that can be known without one. */
+  /** The servers whose list is what one user sees, or all that is known without a user. */
   readonly personal: ReadonlySet<string>;
 }
 

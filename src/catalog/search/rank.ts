@@ -6,7 +6,7 @@ import type { Turns } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Entry } from '../prepare-list.ts';
 
-/** Characters of a query that are used. */
+/** Maximum length of a query, in characters: the rest is ignored. */
 export const MAX_QUERY = 500;
 /** Values say little about the tool: e-mail addresses, URLs and quoted text. */
 const VALUES = /\S{1,200}@\S{1,200}|https?:\/\/\S{1,400}|"[^"]{0,400}"|“[^”]{0,400}”/g;
@@ -191,7 +191,7 @@ function findWeight({ hashes, weights }: Document, hash: number): number {
 
 // §25.3: splits text into search terms: words without their endings.
 
-/** Characters of one text that are used: a longer text costs no more. */
+/** Maximum length of one text, in characters: the rest is ignored, so a longer text costs no more. */
 const MAX_TEXT = 2_048;
 /** Maximum characters of a word. */
 const MAX_WORD = 40;

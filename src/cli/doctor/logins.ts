@@ -134,7 +134,7 @@ function tellPkce({ name, auth }: ConnectionServer, { at: { issuer }, takesS256 
   );
 }
 
-// §24.6: how users would log in at a server, determined as the gateway does when a user connects. Nothing is registered.
+// §24.6: how users would log in to a server, determined as the gateway does when a user connects. Nothing is registered.
 
 type FoundLogin = Awaited<ReturnType<typeof findLogin>>;
 

@@ -40,7 +40,7 @@ export const discoveryCheck = defineCheck({
         `The provider's discovery document can be read, and names ${issuer} as its issuer.`,
       );
     } catch (error) {
-      // If the document is not needed, its absence is no failure.
+      // If the document is not needed, its absence is not a failure.
       const { tokenUrl, authorizationUrl } = config.oauth.endpoints;
       const isNeeded =
         jwksUrl === undefined || tokenUrl === undefined || authorizationUrl === undefined;

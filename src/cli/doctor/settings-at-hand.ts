@@ -59,7 +59,7 @@ export function openSettingsAtHand(usable: UsableSettings, instruments: Instrume
   const { clocks, clock, log } = instruments;
   const { fetch } = clocks;
   const { provider } = config.oauth;
-  /** Views have paths, too. */
+  /** Views also have paths. */
   const isServer = (name: string) =>
     [...(setup?.file.servers ?? []), ...(setup?.file.views ?? [])].some((one) => one.name === name);
   const serverUrls = createServerUrls(config.server.baseUrl, provider?.audience, isServer);

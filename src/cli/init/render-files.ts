@@ -131,7 +131,7 @@ DCR_RATE_LIMIT_MAX=200
 OAUTH_REFRESH_RATE_LIMIT_MAX=1000
 `;
 
-/** @throws CommandError for a value that fits into no line. */
+/** @throws CommandError for a value that does not fit on one line. */
 function write(name: string, value = PLACEHOLDER) {
   const line = renderEnvLine(name, value);
   if (line !== undefined) return line;
@@ -148,7 +148,7 @@ const BREAK = /[^\P{Cc}\t\n]|[\u2028\u2029]/u;
 
 /**
  * Quotes the value if needed, always in one line: to Docker, a second line would be a setting of its own, such as
- * AUTH_REQUIRED=false. Undefined for a value that fits into no line.
+ * AUTH_REQUIRED=false. Undefined for a value that does not fit on one line.
  */
 export function renderEnvLine(name: string, value: string): string | undefined {
   if (PLAIN.test(value)) return `${name}=${value}`;
@@ -165,7 +165,7 @@ export function renderGitIgnore(secretsFile: string | undefined): string {
   return `.env\ndata/\nnode_modules/\n${pattern === undefined ? '' : `${pattern}\n`}`;
 }
 
-/** Undefined for a file elsewhere, or whose name fits into no line. */
+/** Undefined for a file elsewhere, or whose name does not fit on one line. */
 function toPattern(file: string) {
   const path = relative('.', file).replaceAll(sep, '/');
   if (path.startsWith('..') || isAbsolute(path) || /[\n\r]| $/.test(path)) return undefined;

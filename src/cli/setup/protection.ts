@@ -41,7 +41,7 @@ export function findLosses(
   const { hasRules, hasLock, hasGuards, details } = describeProtection(next);
   const { meansNoRules, allowsFewer } = next.file;
   const isCompared = served.details && details && !allowsFewer;
-  // Without the built-in catalogue its tools cannot be called: a pattern that matched only these is no loss.
+  // Without the built-in catalogue its tools cannot be called: losing a pattern that matched only these does not matter.
   const isOfServer = (pattern: string) =>
     Object.values(details?.starts ?? {}).some((start) => start !== '' && pattern.startsWith(start));
   const isIdle: IsIdle = (subject, pattern) =>

@@ -93,7 +93,7 @@ function renderHosts(hosts: readonly string[] | undefined) {
     : `${host}<br><span class="aside">the result also goes to ${others.join(' and ')}</span>`;
 }
 
-/** The connection stands. */
+/** The connection is established. */
 export const renderConnectedPage = (
   owner: PageOwner,
   { server, account, problem }: Pick<ConnectionInfo, 'server' | 'account' | 'problem'>,
@@ -144,7 +144,7 @@ export const renderExpiredPage = (owner: PageOwner): Reply =>
 ${renderButton(owner)}`,
   });
 
-/** Shows nothing of the address, which anybody can write. */
+/** Shows no part of the URL, which anybody can forge. */
 export const renderUnknownPage = (owner: PageOwner): Reply =>
   renderPage(owner, {
     status: 404,

@@ -100,7 +100,7 @@ export function createConnectionEndpoints(
     if (server === undefined) return renderUnknownPage(owner);
     const parameters = parseQuery(query, () => {});
     const requestId = readRequestId(parameters);
-    // The browser comes back from a login that began at the page of connections.
+    // The browser comes back from a login that began on the connections page.
     const isReturn = parameters.get('connected') !== undefined;
     const at = { page: buildPage(server.name, requestId), error: parameters.get('error'), cookie };
     return showToUser(owner, ownPages, at, (session) =>
@@ -108,7 +108,7 @@ export function createConnectionEndpoints(
         const info = await connections.describe(whose, server);
         const isThere =
           info.state === 'active' && (scopes ?? []).every((scope) => info.scopes?.includes(scope));
-        // Users who want to connect another account do so at the page of connections.
+        // Users who want to connect another account do so on the connections page.
         if (isThere && (isReturn || requestId !== undefined))
           return renderConnectedPage(owner, info);
         return renderConnectPage(owner, {

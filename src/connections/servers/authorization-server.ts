@@ -263,7 +263,7 @@ export function readAuthorizationResponse(
 
 export const BEGIN_AGAIN = 'Begin again from the list of connections.';
 
-/** RFC 9207 §2.4. A missing `iss` is an error only if the metadata promise it. */
+/** RFC 9207 §2.4. A missing `iss` is an error only if the metadata promises it. */
 function requireIssuer(
   { server, issuer, isIssuerKnown, sendsIssuer, tokenUrl }: AwaitedResponse,
   iss: string | undefined,

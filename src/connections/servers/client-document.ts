@@ -34,8 +34,8 @@ export function findDocumentUrl(baseUrl: string): string | undefined {
 }
 
 /**
- * OAuth Client ID Metadata Document (draft) §4. Every authorization server that accepts documents knows its redirect URI, also one where
- * the gateway is another client: so no login without `iss` comes back to it.
+ * OAuth Client ID Metadata Document (draft) §4. Every authorization server that accepts documents knows its redirect URI, even
+ * one where the gateway uses a different client: so no login without `iss` comes back to it.
  */
 export function createClientDocument(baseUrl: string, displayName: string) {
   const client_id = findDocumentUrl(baseUrl);

@@ -106,8 +106,8 @@ export function chooseClientSource(
   hasDocument: boolean,
 ): ClientSource | undefined {
   if (clientId !== undefined) return 'configured';
-  // The document states that the gateway has neither secret nor key. And it is the same for all: only `iss` distinguishes the authorization
-  // servers that know the gateway by it.
+  // The document states that the gateway has neither secret nor key. It is also the same for all authorization servers: only
+  // `iss` distinguishes those that know the gateway by it.
   const isPublic = clientAuth === undefined || clientAuth === 'none';
   if (takesClientDocuments && sendsIssuer && hasDocument && isPublic) return 'document';
   return registrationUrl === undefined ? undefined : 'registered';
@@ -153,7 +153,7 @@ function createRegistrations(
   const isGood = ({ secretEndsAt, registeredAt }: ClientRegistration) =>
     secretEndsAt === undefined || clock.now() < Math.max(secretEndsAt, registeredAt + RENEWAL_MS);
 
-  /** `forgottenId` is a client that the server no longer knows. A registration without the server’s redirect URI is made anew. */
+  /** `forgottenId` is a client that the server no longer knows. A registration without the server’s redirect URI is replaced. */
   async function find(
     server: ConnectionServer,
     at: AuthorizationServer,

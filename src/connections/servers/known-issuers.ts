@@ -1,5 +1,5 @@
-// §24.2: authorization servers that the gateway uses already. A server names its authorization server and its endpoints itself: no endpoint
-// may belong to another authorization server, of the configuration or of another server.
+// §24.2: authorization servers that the gateway already uses. A server names its authorization server and endpoints itself: no
+// endpoint may belong to another authorization server, whether that one is from the configuration or used by another server.
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ProviderDocument } from '../../http/oauth-client/provider-metadata.ts';
 import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
@@ -44,11 +44,11 @@ export function createKnownIssuers(
   const { baseUrl } = config.server;
   const values = createRecords(store, textFormat, seal);
 
-  // BASE_URL is a part of the redirect URI: with another one, the issuer is noted anew.
+  // BASE_URL is a part of the redirect URI: with another one, the issuer is recorded again.
   const buildKey = (name: string) =>
     buildConnectionIssuerKey(hashSha256(JSON.stringify([baseUrl, name])));
 
-  /** Issuers of the configuration and of other servers, without the given one. @throws StoreUnavailable */
+  /** Issuers from the configuration and of other servers, except the given one. @throws StoreUnavailable */
   async function listOthers(server: ConnectionServer, issuer: string) {
     const others = listServers().filter(({ name }) => name !== server.name);
     const known = await Promise.all(
@@ -56,7 +56,7 @@ export function createKnownIssuers(
         const { name, url, auth } = other;
         const noted = parseNoted(await values.get(buildKey(name)));
         const found = [await describeNamed(other), noted].filter((one) => one !== undefined);
-        // A client may be configured, though nobody has logged in yet.
+        // A client may be configured although nobody has logged in yet.
         if (found.length === 0) found.push({ issuer: new URL(url).origin, origins: [] });
         return found.map((one) => ({ ...one, clientId: auth.clientId }));
       }),
@@ -65,7 +65,10 @@ export function createKnownIssuers(
     return all.filter((one) => !isSameIssuer(one.issuer, issuer));
   }
 
-  /** Uses its metadata, since endpoints may be elsewhere, as Google's; its address while the metadata is unavailable. */
+  /**
+   * Uses its metadata, since endpoints may be on other hosts, as Google's are; falls back to its address while the metadata is
+   * unavailable.
+   */
   async function describeNamed(server: ConnectionServer) {
     const named = describeConfigured(server.auth.authorizationServer);
     if (named === undefined) return undefined;
@@ -130,7 +133,7 @@ export function findForeignEndpoints(
   return undefined;
 }
 
-/** The provider of the gateway's own users, which no server may name, either. `document` is its metadata, if available. */
+/** The provider of the gateway's own users, which servers may not name either. `document` is its metadata, if available. */
 export function describeProvider(
   { provider, providerClient, endpoints }: BrokerConfig,
   document?: ProviderDocument,

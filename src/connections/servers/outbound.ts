@@ -29,7 +29,7 @@ export class NoAnswer extends Error {
   }
 }
 
-/** Turns a missing answer into a problem for the user: the login cannot go on without it. */
+/** Turns a missing answer into a problem for the user: the login cannot continue without it. */
 export const createNoAnswerProblem =
   (what: string) =>
   (cause: unknown): never => {
@@ -133,9 +133,9 @@ function isArrivalPossible(error: unknown) {
   return true;
 }
 
-// URLs that a server names are fetched like client documents: at public addresses only (§14). URLs that the operator configures, the
-// server's own and that of an authorization server, may be anywhere. A server on this machine may name others on it, since no outsider can
-// have configured it.
+// URLs that a server names are fetched like client documents: at public addresses only (§14). URLs that the operator configures,
+// the server's own and that of an authorization server, may be anywhere. A server on this machine may name others on the same
+// machine, since no outsider can have configured it.
 
 function isOperatorsWord(url: string, { url: serverUrl, auth }: ConnectionServer) {
   const { origin, hostname } = new URL(url);
@@ -155,7 +155,7 @@ export function findUrlProblem(url: unknown, { url: serverUrl, auth }: Connectio
     return 'a URL that has more than 2048 characters, or others than visible ASCII (RFC 3986)';
   const { hostname, username, password, hash, protocol } = new URL(url);
   if (username !== '' || password !== '' || hash !== '') return 'a URL with a user or a fragment';
-  // A dot at the end (root of the DNS) makes another origin of the same host.
+  // A trailing dot (the DNS root) gives the same host a different origin.
   if (hostname.endsWith('.')) return `${quote(url, 200)}, whose host ends in a dot`;
   if (protocol === 'https:') return undefined;
   const isOurs = isOnThisMachine(new URL(serverUrl).hostname) || isNamed(url, auth);

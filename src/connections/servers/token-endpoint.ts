@@ -19,7 +19,7 @@ import type { Outbound } from './outbound.ts';
 /** For all servers together. */
 const MAX_RUNNING = 200;
 const MAX_WAITING = 1000;
-/** For one server: if it stalls, the others have the rest. */
+/** Per server: if one stalls, the rest is left for the others. */
 const MAX_RUNNING_OF_SERVER = 25;
 const MAX_WAITING_OF_SERVER = 275;
 /** Must be shorter than another replica waits for the lock. */
@@ -73,7 +73,8 @@ export function createTokenEndpoint(
   }
 
   /**
-   * Undefined if the token was revoked, or was invalid before, and without a revocation endpoint; else the failure. Never rejects.
+   * Undefined if the token was revoked or already invalid, or if there is no revocation endpoint; otherwise the failure. Never
+   * rejects.
    */
   async function revokeTokens(
     server: ConnectionServer,
@@ -140,8 +141,8 @@ export function createTokenEndpoint(
     revokeTokens,
     revokeConnection,
     /**
-     * Revokes a login that another one has replaced. Many servers have one grant for an account and a client (Google, Keycloak): revoking
-     * the former login of the same account would end the present one.
+     * Revokes a login that another one has replaced. Many servers (Google, Keycloak) have one grant per account and client:
+     * revoking the former login of the same account would end the present one.
      */
     async revokeFormer(
       server: ConnectionServer,

@@ -87,7 +87,7 @@ type AskedWhom = 'form' | Approver;
 export interface ApprovalRound {
   /** `form`: its answer is the decision. `page`: the user was led there. `approved`: only other requests are open. */
   readonly kind: 'form' | 'page' | 'approved';
-  /** The approver that the rules required: invalid if they require another by now, or at another path. */
+  /** The approver that the rules required: invalid if they now require another, or do so on another path. */
   readonly whom: AskWhom;
   /** For `page`: the request. */
   readonly requestId?: string | undefined;
@@ -139,7 +139,7 @@ export function findAskProblems(
   });
 }
 
-/** True if users can log in at the gateway, and so use its approvals page. */
+/** True if users can log in to the gateway, and therefore use its approvals page. */
 export const hasApprovalsPage = ({ oauth }: Pick<Config, 'oauth'>): boolean =>
   oauth.mode === 'broker';
 
@@ -238,8 +238,8 @@ export function createCallApprovals(
   }
 
   /**
-   * False if a list is full. Counts after adding, so that concurrent requests count each other; the user's list first, so that one
-   * user cannot fill that of all.
+   * False if a list is full. Counts after adding, so that concurrent requests count each other; the user's list first, so that
+   * one user cannot fill the list of all users.
    */
   async function addToLists(request: ApprovalRequest) {
     for (const [list, key] of listsOf(request)) {
@@ -301,7 +301,7 @@ export function createCallApprovals(
       await removeFromLists(decided);
       note(decided, decided.approver, decision, by);
       tell(id);
-      // Best effort: waiting calls at other replicas poll, too.
+      // Best effort: waiting calls on other replicas also poll.
       replicas.send({ decided: id }).catch(() => {});
       return decided;
     },

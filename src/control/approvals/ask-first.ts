@@ -29,7 +29,7 @@ interface Question {
   readonly relay: Relay;
 }
 
-/** Characters of a form: longer texts are shown at the page. */
+/** Maximum length of a form, in characters: longer texts are shown on the page. */
 const MAX_FORM = 2000;
 
 export function createAskFirst(
@@ -39,7 +39,7 @@ export function createAskFirst(
   getGuards: CallControl['getGuards'],
 ): CallControl['askFirst'] {
   const defaultIssuer = config.oauth.provider?.issuer;
-  /** The page where users decide; undefined if they cannot log in at the gateway. */
+  /** The page where users decide; undefined if they cannot log in to the gateway. */
   const pageUrl = hasApprovalsPage(config) ? `${config.server.baseUrl}/approvals` : undefined;
 
   return async function askFirst(call, whom) {
@@ -51,7 +51,7 @@ export function createAskFirst(
     approvalRounds?.passOn(() => approvals.beginRound(question.asked, { kind: 'approved', whom }));
   };
 
-  /** True in a later round of a call that is approved by now. */
+  /** True in a later round of a call that has been approved meanwhile. */
   async function goOn(question: Question, whom: AskWhom): Promise<boolean> {
     const { call, asked } = question;
     const brought = call.context.approvalRounds?.brought;
@@ -126,7 +126,7 @@ export function createAskFirst(
     return answer;
   }
 
-  // At the page.
+  // On the page.
 
   async function askAtPage(question: Question, whom: AskWhom): Promise<void> {
     const { call, asked, relay } = question;
@@ -210,7 +210,7 @@ export function createAskFirst(
 
 // The subject of an approval.
 
-/** Characters of arguments in canonical form: no approver reads more. */
+/** Maximum length of arguments in canonical form, in characters: no approver reads more. */
 const MAX_ARGUMENTS = 65_536;
 
 /** @throws CallStopped if the call cannot be shown exactly. */

@@ -214,7 +214,7 @@ function createApprovalEndpoints(
       : renderForeignApprovalPage(owner, session, id);
   }
 
-  /** As at `/account`. */
+  /** As on `/account`. */
   async function createAddApp({ user }: BrowserSession) {
     const clients = await listClients(user);
     const showApp = createShowApp(clients);

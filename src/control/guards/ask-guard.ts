@@ -7,7 +7,7 @@ import { findExceededBound, isObject } from '../../platform/json.ts';
 import { createWorkQueue } from '../../platform/work-queue.ts';
 import { nameOwner } from '../../store/keys.ts';
 
-/** The message that a guard receives; a module as is. */
+/** The message that a guard receives; modules get it as is. */
 export interface AskedMessage {
   readonly guard: string;
   readonly on: GuardPoint;
@@ -123,7 +123,7 @@ export function describeMessage(
 /**
  * Asks a guard about a message; may answer synchronously.
  *
- * @throws GuardFailure, TooMuchForGuard; any other error counts as a failure, too.
+ * @throws GuardFailure, TooMuchForGuard; any other error also counts as a failure.
  */
 export type AskGuard = (message: AskedMessage, turn: GuardTurn) => Decision | Promise<Decision>;
 
@@ -178,7 +178,7 @@ export function readDecision(answer: unknown): Decision {
 const REQUESTS = { ofAll: 64, ofOne: 32 };
 const MAX_WAITING = 1_024;
 const MAX_WAITING_OF_ONE = 64;
-/** Bytes of a message as JSON. */
+/** Maximum length of a message as JSON, in characters. */
 const MAX_SENT_CHARACTERS = 4_194_304;
 /**
  * Measured with non-ASCII characters escaped, as many serializers write. Requests are well below the bound of answers, which may

@@ -1,4 +1,4 @@
-// §26: compiles the guards of a configuration: which look at what, and in which order.
+// §26: compiles the guards of a configuration: which of them check what, and in which order.
 
 import type {
   Guard,
@@ -98,7 +98,7 @@ async function judgeAll(
 
 type RunningGuard = ReturnType<typeof runGuard>;
 
-/** Characters of a guard's message to a caller. */
+/** Maximum length of a guard's message to a caller, in characters. */
 const MAX_WORDS = 2_000;
 
 function runGuard(

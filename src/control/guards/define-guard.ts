@@ -100,7 +100,7 @@ export function findServerProblem(
     : `${member}: there is no server ${quote(name, 64)} in this file.${suggestName(name, names)}`;
 }
 
-// Members of guards outside of the gateway's own code.
+// Members of guards outside the gateway's own code.
 
 export const DEFAULT_TIMEOUT_MS = 2_000;
 const MIN_TIMEOUT_MS = 10;

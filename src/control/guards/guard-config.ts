@@ -46,7 +46,7 @@ export function bindGuard(use: GuardUse, kinds: readonly GuardKind[] = GUARD_KIN
   throw new Error(`There is no guard of the kind ${use.kind}`);
 }
 
-/** Members of several kinds stand last. */
+/** Members of several kinds come last. */
 const ASKED_ELSEWHERE: readonly Member<unknown>[] = [timeout, version];
 
 const besideOf = ({ members }: GuardKind) =>
@@ -154,7 +154,7 @@ const guardMembers = {
   ),
 };
 
-/** A guard and its place in the file, for problems. */
+/** A guard and its position in the file, for problems. */
 export interface PlacedGuard {
   readonly config: GuardConfig;
   readonly place: FilePlace;

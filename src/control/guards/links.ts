@@ -1,4 +1,4 @@
-// §26.4: URLs to hosts outside of a list: a picture or link that carries data in its address is the usual way out for it.
+// §26.4: URLs to hosts that are not on a list: images or links with data in their address are the usual way to exfiltrate it.
 
 import { text as textShape } from '../../config/file/shapes/scalar.ts';
 import { defineMember, list } from '../../config/file/shapes/shape.ts';
@@ -80,10 +80,10 @@ function createLinksJudge(use: LinksUse): JudgeMessage {
   );
 }
 
-// URL Standard "URL parsing": tabs and line feeds in an address count for nothing.
+// URL Standard "URL parsing": tabs and line feeds in an address are ignored.
 
 const IN_ADDRESS = /[\t\n\r]+/g;
-/** Names of members whose whole text is an address. */
+/** Names of members whose entire text is an address. */
 const ADDRESS = /ur[il]|href|src/i;
 
 const findLast = (name: string) => (ADDRESS.test(name) ? closeUp : closeUpAddresses);
@@ -93,8 +93,8 @@ const closeUpAddresses: ReadText = (text) =>
   /[\t\n\r]/.test(text) ? text.replace(PLACES, closeUp) : text;
 
 /**
- * Places where an address may begin: an attribute of HTML, or a definition of Markdown, whose white space may have been a `&Tab;`
- * where it has no quotes; a destination of Markdown, CSS; and a scheme that is in pieces, anywhere.
+ * Places where an address may begin: an HTML attribute or a Markdown definition, whose whitespace may have been a `&Tab;` if it
+ * is unquoted; a Markdown or CSS destination; and, anywhere, a scheme that is split up.
  */
 const PLACES = new RegExp(
   [
@@ -113,27 +113,29 @@ const PLACES = new RegExp(
 const MAY_LINK = /[/\\]{2}|https?:|www\./i;
 
 /**
- * With a scheme, or with none as browsers take it: two slashes or more, either way. What stands before an `@` is a name of a
- * user, whatever is in it, so that the host comes behind. Each part begins where no other could, so that the time grows with the
- * text alone. Behind a scheme that needs no slashes (`javascript:`) nothing is sent by itself.
+ * With a scheme, or without one as browsers accept it: two or more slashes of either kind. Anything before an `@` is user info,
+ * whatever it contains, and the host follows it. Each part begins where no other could, so the time is linear in the length of
+ * the text. With a scheme that needs no slashes (`javascript:`), nothing is sent automatically.
  */
 const WITH_SLASHES =
   /[/\\]{2,}(?:[^\s/\\?#]{0,4096}@)?(?:\[[^\s\]]{1,64}\]|[^\s"'<>`()[\]{}|^/\\])[^\s"'<>`()[\]{}|^]{0,4096}/;
-/** `https:example.com`: browsers read it, and people do not write it. No number of a port, as in `http:80`. */
+/** `https:example.com`: browsers accept it, but people do not write it. Excludes a port number, as in `http:80`. */
 const WITHOUT_SLASHES =
   /(?<![a-z0-9+.-])https?:(?!\d{1,5}(?![\w./?#:@%\\-]|[^\s!-~]{1,64}[\w.]))[/\\]?(?:[^\s/\\?#]{0,512}@)?[^\s"'<>`()[\]{}|^/\\][^\s"'<>`()[\]{}|^]{0,4096}/;
 const SCHEME_BEFORE = '(?:https?|wss?|ftps?):';
-/** At the beginning of an attribute, or in angle brackets: there a name of a user may have spaces. */
+/** At the beginning of an attribute, or in angle brackets, where user info may contain spaces. */
 const createSpaced = (first: string, scheme: string) =>
   new RegExp(
     `(?=[${first}])(?<=["'<]\\s*)(?:${scheme}[/\\\\]{2,}|https?:)[^"'<>/\\\\?#]{0,512}@[^\\s"'<>\`()[\\]{}|^]{0,4096}`,
   );
 const WITH_SPACES = createSpaced('hwf/\\\\', `(?:${SCHEME_BEFORE})?`);
 const WITH_SCHEME_AND_SPACES = createSpaced('hwf', SCHEME_BEFORE);
-/** GitHub Flavored Markdown "Autolinks (extension)": a link without a scheme, to `http:`, which ends before a full stop. */
+/**
+ * GitHub Flavored Markdown "Autolinks (extension)": a link without a scheme, which becomes `http:` and ends before a full stop.
+ */
 const WITHOUT_SCHEME =
   /(?<![a-z0-9@./\\-])www\.[^\s"'<>`()[\]{}|^]{0,4096}[^\s"'<>`()[\]{}|^?!.,:;*_~]/;
-/** Nobody writes a host that is so long: the search for its end stops here. */
+/** No real host is this long: the search for its end stops here. */
 const TOO_LONG = /(?<long>[/\\]{4096}|[/\\]{2,}[^\s/\\?#]{4096,8192})/;
 
 const createLink = (spaced: RegExp, begin: RegExp, ...more: readonly RegExp[]) =>
@@ -148,8 +150,8 @@ const createLink = (spaced: RegExp, begin: RegExp, ...more: readonly RegExp[]) =
   );
 
 /**
- * Behind a letter, two slashes are within a path, or the base64 of a `data:` address. Of an image, any two bytes could be slashes:
- * there an address has a scheme, and in base64 there is none.
+ * After a letter, two slashes are part of a path, or of the base64 in a `data:` address. In an image, any two bytes could be
+ * slashes: only an address with a scheme counts there, and base64 contains none.
  */
 const LINKS: Readonly<Record<Form, RegExp | undefined>> = {
   text: createLink(
@@ -160,12 +162,12 @@ const LINKS: Readonly<Record<Form, RegExp | undefined>> = {
   bytes: createLink(WITH_SCHEME_AND_SPACES, /(?:https?|wss?|ftps?):/),
   base64: undefined,
 };
-/** Its last letters: Markdown takes `a.https://example.com` for a link from `https` on. */
+/** Its last letters: in `a.https://example.com`, Markdown sees a link that starts at `https`. */
 const SCHEME = /^[a-z0-9+.-]*?([a-z]*):/i;
 const HAS_SLASHES = /^[^/\\]*[/\\]{2}/;
 const UNREADABLE = 'an address that cannot be read';
 
-/** As a browser reads it; what it cannot read leads nowhere, but could for another reader. */
+/** As a browser parses it. An address that it cannot parse leads nowhere, but might work in another program. */
 function readHost(link: string): string | undefined {
   if (/^www\./i.test(link)) return readHost(`http://${link}`);
   const [, scheme] = SCHEME.exec(link) ?? [];

@@ -66,7 +66,7 @@ async function loadModuleGuard(
   };
   let exported: unknown;
   try {
-    // Node.js caches modules by address: a file that was modified since needs another one.
+    // Node.js caches modules by address: a file that has been modified since needs a different one.
     const address = pathToFileURL(path);
     address.search = `written=${statSync(path).mtimeMs}`;
     exported = await import(address.href);

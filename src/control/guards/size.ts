@@ -41,7 +41,7 @@ export const sizeGuard = defineBuiltInGuard<SizeUse>({
     },
 });
 
-/** Bytes of the value as JSON. */
+/** The size of the value as JSON, in bytes. */
 function* measure(value: unknown): Steps<number> {
   if (typeof value === 'string') return yield* measureText(value);
   const isList = Array.isArray(value);
@@ -65,7 +65,7 @@ const BRACKETS = 2;
 const COMMA = 1;
 const COLON = 1;
 const QUOTES = 2;
-/** Characters of a text in one step. */
+/** Maximum characters of a text per step. */
 const PIECE = 65_536;
 
 /** True for short texts and values without members. */

@@ -1,4 +1,4 @@
-// §26.4: a guard that looks for something in texts: as they stand, and as whoever gets them may read them.
+// §26.4: a guard that searches texts: as they are, and as their recipient may interpret them.
 
 import { isUtf8 } from 'node:buffer';
 import { choice } from '../../config/file/shapes/scalar.ts';
@@ -8,7 +8,7 @@ import { dropTerminalSequences } from '../../platform/text.ts';
 import { PASS } from './ask-guard.ts';
 import { A_VALUE, type JudgeMessage, MANY, type Steps } from './define-guard.ts';
 
-/** Something in a text that may not go through. */
+/** Something in a text that must not pass. */
 export interface FoundText {
   readonly start: number;
   readonly end: number;
@@ -16,13 +16,13 @@ export interface FoundText {
 }
 
 interface TextGuard {
-  /** In their order. None is longer than `OVERLAP`. `name` is that of the member that has the text. */
+  /** In order of position. None is longer than `OVERLAP`. `name` is that of the member with the text. */
   find(text: string, form: Form, name: string): readonly FoundText[];
-  /** Written in its place. */
+  /** The replacement text. */
   toMark(name: string): string;
-  /** The guard's words, where it refuses. */
+  /** The guard's message if it refuses. */
   tell(found: ReadonlySet<string>): string;
-  /** The last step of readers of a text, by the name of the member that has it. */
+  /** The last decoding step of a text's reader, by the name of the member with the text. */
   findLast?(name: string): ReadText;
 }
 
@@ -41,7 +41,7 @@ export function createTextJudge(
   return function* judgeText({ value }) {
     const found = new Set<string>();
     const redacted = yield* mapTexts(value, (text, name, form) => {
-      // Most texts are short, and read in one way.
+      // Most texts are short, and have only one reading.
       const isAsItStands = text.length <= PART && !SPECIAL.test(text);
       return isAsItStands && find(text, form, name).length === 0
         ? text
@@ -73,13 +73,15 @@ export function createTextJudge(
       }
     }
     for (const one of [...hidden, ...shown.map((each) => each.name)]) found.add(one);
-    // Its place in the text itself is not known.
+    // Its position in the text itself is unknown.
     return hidden.size > 0
       ? [...new Set([...hidden].map(toMark))].join(' ')
       : replaceAll(text, shown, toMark);
   }
 
-  /** Finds what a reading has beyond what stands in the text itself: in other words, or left where that has been replaced. */
+  /**
+   * Finds matches in a reading that are not in the text itself: with different wording, or left over where the text was replaced.
+   */
   function findHidden(
     part: string,
     known: readonly FoundText[],
@@ -94,10 +96,10 @@ export function createTextJudge(
   }
 }
 
-/** Characters of escapes, and those that `findLast` looks at. */
+/** Characters used in escapes, and those that `findLast` looks for. */
 const SPECIAL = /[\\%&\t\n\r\u001b\u009b]/;
 
-/** The first of what overlaps counts, for all of it. */
+/** Of overlapping matches, the first one counts for all of them. */
 function replaceAll(text: string, all: readonly FoundText[], toMark: TextGuard['toMark']): string {
   let replaced = '';
   let copied = 0;
@@ -108,19 +110,19 @@ function replaceAll(text: string, all: readonly FoundText[], toMark: TextGuard['
   return replaced + text.slice(copied);
 }
 
-// A long text is checked in parts, each with the text around it.
+// A long text is checked in parts, each with some surrounding text.
 
 const PART = 40_960;
 /** More than the longest possible match. */
 const OVERLAP = 24_576;
-/** Enough to tell whether something begins there. */
+/** Enough to tell whether a match begins there. */
 const BEFORE = 64;
 /**
- * White space that readers of addresses pass over, so that what stands around it could be in two parts. Written so that its length
- * needs no stack: megabytes of it made the guard fail, and so pass with `"onError": "pass"`.
+ * Whitespace that parsers of addresses skip, so that a match around it could be split in two. The pattern uses no stack for long
+ * runs: megabytes of whitespace used to make the guard fail, and therefore pass with `"onError": "pass"`.
  */
 const GAP = /(?<!\s)\s{4096}\s*/g;
-/** A cut is made within so many characters, where nothing that has no space can go on. */
+/** A cut is made within this many characters, at a point where no match without spaces can continue. */
 const AROUND_CUT = 1_024;
 const BOUNDARY = /[\s"'<>()][^\s"'<>()]*$/;
 
@@ -134,7 +136,7 @@ function* cutParts(text: string) {
     const end =
       boundary === undefined ? Math.min(latest, text.length) : latest - AROUND_CUT + boundary + 1;
     const from = Math.max(0, start - BEFORE);
-    // Anything that begins between `start` and `end` is this part's. The place of `part` in the whole text is `from`.
+    // Any match that begins between `start` and `end` belongs to this part. `from` is the position of `part` in the whole text.
     yield { start, end, from, part: text.slice(from, end + OVERLAP) };
     start = end;
   }
@@ -147,8 +149,8 @@ export type Form = 'text' | 'base64' | 'bytes';
 type MapText = (text: string, name: string, form: Form) => string | Steps<string>;
 
 /**
- * The value with each of its texts replaced, names of members included; the same object if nothing is replaced. The base64 of a member
- * `blob` or `data` is also checked in decoded form.
+ * The value with each of its texts replaced, including member names; the same object if nothing is replaced. The base64 of a
+ * member `blob` or `data` is also checked in decoded form.
  */
 function* mapTexts(value: unknown, map: MapText, name = ''): Steps<unknown> {
   if (typeof value === 'string') {
@@ -195,22 +197,22 @@ function* mapMembers(members: JsonObject, map: MapText): Steps<JsonObject> {
   return isChanged ? Object.fromEntries(mapped) : members;
 }
 
-/** There is no text in it. */
+/** It contains no text. */
 const isPlain = (value: unknown): boolean => typeof value !== 'string' && typeof value !== 'object';
 
-/** MCP: bytes of resources, images and sounds. */
+/** MCP: bytes of resources, images and audio. */
 const ENCODED = new Set(['blob', 'data']);
 
-/** A text in which nothing else is, such as `//` of an address. */
+/** Text that contains nothing but this, such as the `//` of an address. */
 const BASE64 = /^[A-Za-z0-9+/=\r\n]*$/;
 
 function* mapEncoded(given: string, map: MapText, name: string): Steps<string> {
   const ofText = map(given, name, BASE64.test(given) ? 'base64' : 'text');
   const text = typeof ofText === 'string' ? ofText : yield* ofText;
-  // Readers pass over white space, and some over any other characters outside base64.
+  // Decoders skip whitespace, and some skip any characters outside base64.
   const bytes = Buffer.from(text.replaceAll('=', ''), 'base64');
   const plain = yield* mapBytes(bytes, isUtf8(bytes) ? 'utf8' : 'latin1', map, name);
-  // Readers that go by the byte order mark read other words than those that do not.
+  // Decoders that respect the byte order mark get a different text from those that do not.
   const wide = toUtf16(plain);
   const mapped = wide && (yield* mapBytes(wide, 'utf16le', map, name));
   const next = mapped === wide ? plain : (mapped ?? plain);
@@ -230,18 +232,19 @@ function* mapBytes(
   return next === decoded ? bytes : Buffer.from(next, encoding);
 }
 
-/** In the order of its bytes that Node.js reads; undefined without the mark of one. */
+/** In the byte order that Node.js reads; undefined without a byte order mark. */
 function toUtf16(bytes: Buffer): Buffer | undefined {
   const mark = bytes.subarray(0, 2).toString('hex');
   if (mark === 'fffe') return bytes;
   return mark === 'feff' ? Buffer.from(bytes.subarray(0, bytes.length & ~1)).swap16() : undefined;
 }
 
-// §26.4: other texts that readers make of one before they act on it: JSON within a text, addresses, Markdown, HTML, CSS, terminals.
+// §26.4: other texts that programs derive from a text before they act on it: JSON within a text, addresses, Markdown, HTML, CSS,
+// terminals.
 
 export type ReadText = (text: string) => string;
 
-/** Of JSON, and more that languages have: `\v`, `\x41`, `\101`, `\e` of a terminal. */
+/** Escapes of JSON, and others from programming languages: `\v`, `\x41`, `\101`, `\e` for terminals. */
 const unescapeStrings: ReadText = (text) =>
   text.replace(
     /\\(?:(["\\/bfnrtv]|0(?![0-7]{2})|e(?=[[\]]))|(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))|([0-3][0-7]{2}))/g,
@@ -272,8 +275,8 @@ const decodePercent: ReadText = (text) =>
 const unescapeMarkdown: ReadText = (text) => text.replace(/\\([!-/:-@[-`{-~])/g, '$1');
 
 /**
- * CSS Syntax "Consume an escaped code point"; in a string, a line feed that is escaped is none. Other characters stand for themselves:
- * that is read only where an address of CSS is, as `\n` is more often JSON's.
+ * CSS Syntax "Consume an escaped code point"; in a string, an escaped line feed is removed. Other characters stand for
+ * themselves: this is decoded only in a CSS address, since `\n` is more often from JSON.
  */
 const unescapeCss: ReadText = (text) =>
   text
@@ -285,7 +288,7 @@ const unescapeCss: ReadText = (text) =>
 
 const CSS_ADDRESS = /(?:url\(|@import)[^()]{0,4096}/gi;
 
-/** Reads each by its number, or by its name where it is one of ASCII. */
+/** Decodes each character reference by number, or by name if it is an ASCII character. */
 const decodeHtml: ReadText = (text) =>
   text.replace(
     CHARACTER,
@@ -300,7 +303,7 @@ const toCharacter = (digits: string, base: number): string => {
   return code <= 0x10ffff ? String.fromCodePoint(code) : '\ufffd';
 };
 
-/** Names of characters in HTML, which have one case: what no browser reads hides nothing. */
+/** Names of characters in HTML, which are case-sensitive: a name that no browser decodes hides nothing. */
 const NAMES: Readonly<Record<string, string>> = {
   Tab: '\t',
   NewLine: '\n',
@@ -349,7 +352,7 @@ const NAMES: Readonly<Record<string, string>> = {
   rbrace: '}',
   fjlig: 'fj',
 };
-/** Some names of old are read without a semicolon. */
+/** Some legacy names are accepted without a semicolon. */
 const CHARACTER = new RegExp(
   `&(?:#0*(\\d{1,7});?|#[xX]0*([0-9a-fA-F]{1,6});?|(${Object.keys(NAMES).join('|')});|(amp|AMP|lt|LT|gt|GT|quot|QUOT))`,
   'g',
@@ -361,8 +364,8 @@ interface Reading {
 }
 
 /**
- * Each text that comes of it by one reader, or by two in a row, and is another; undefined for one that is none, so that others may
- * have their turn. `last` is what whoever reads it does at the end.
+ * Each different text that results from one decoder, or from two in a row; undefined if the result is unchanged, so that other
+ * work gets a turn. `last` is the final decoding step of the recipient.
  */
 function* listReadings(
   text: string,
@@ -394,7 +397,7 @@ function* listReadings(
 }
 
 const READERS: readonly ReadText[] = [unescapeStrings, decodePercent, unescapeMarkdown, decodeHtml];
-/** Among the bytes of an image, all of these would be found by chance, and cost time. */
+/** In the bytes of an image, all of these would occur by chance, and cost time. */
 const READERS_OF_TEXT = [...READERS, unescapeCss, dropTerminalSequences];
 const ESCAPE = /[\\%&\u001b\u009b]/;
 

@@ -43,7 +43,7 @@ const NEVER: Condition = { ...NOTHING, evaluate: () => undefined };
 
 const DENIED: RuleDecision = { kind: 'denied' };
 
-/** Stands for the item in conditions about user and client only. */
+/** Replaces the item in conditions about user and client only. */
 const ANYTHING: RuledItem = {
   kind: 'resource',
   name: '',
@@ -58,7 +58,7 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
   const { fits, scopes } = compileWho(who);
   const { looksAtArgs, looksAtTool, looksAtAnnotations, evaluate } = condition;
   const allowed: RuleDecision = { kind: 'allowed', rule: place };
-  // One is enough: the client is told the first.
+  // One is enough: the client is told about the first.
   const missing: RuleDecision = {
     kind: 'scopes_missing',
     scopes: scopes?.slice(0, 1) ?? [],
@@ -79,16 +79,16 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     place,
     ask,
     looksAtTool,
-    /** True if the arguments of the call decide, by `holds`. */
+    /** True if the arguments of the call decide, via `holds`. */
     looksAtArgs,
     looksAtAnnotations,
     namedFacts: nameFacts(who, condition.ofUser),
-    /** The decision for the caller, by `who` only. */
+    /** The decision for the caller, based on `who` only. */
     address(caller: PolicyCaller) {
       if (!fits(caller, false)) return DENIED;
       return hasScope(caller) ? allowed : missing;
     },
-    /** True if it applies to the caller, by `who` only; unknown facts count as matching. */
+    /** True if it applies to the caller, based on `who` only; unknown facts count as matching. */
     mayAddress: (caller: PolicyCaller) => fits(caller, true) && hasScope(caller),
     /**
      * Matches the text that patterns are compared with. Reads have no arguments: conditions on them never match.
@@ -104,7 +104,7 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     mayAllowSome: (namesBegin: string, caller: PolicyCaller) =>
       (hasKind('resource') || fitsSome(namesBegin)) && mayHoldSomewhere(ANYTHING, caller),
     bindCaller: condition.bindCaller,
-    /** A number among the arguments that its condition uses, but no double holds. */
+    /** A number among the arguments that its condition uses, but no double can represent. */
     findRounded: condition.findRounded,
     /** True if its condition is true; an error counts as false. */
     holds,
@@ -178,7 +178,7 @@ interface Pattern {
   readonly glob: string;
 }
 
-/** `prompt:…` and `resource:…`; all other patterns are about tools. */
+/** `prompt:…` and `resource:…`; all other patterns apply to tools. */
 export function parsePattern(pattern: string): Pattern {
   const [, kind, glob] = /^(prompt|resource):(.*)$/s.exec(pattern) ?? [];
   if (glob === undefined) return { kind: 'tool', glob: pattern };

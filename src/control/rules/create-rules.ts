@@ -29,7 +29,7 @@ export async function createRules(
 function createJudge(rules: readonly CompiledRule[], clock: Clock): Rules {
   const looksAtTool = rules.some((rule) => rule.looksAtTool);
   const decodeResource = createDecodeResource();
-  // The rules that apply to the caller: most are about others.
+  // The rules that apply to the caller: most apply to others.
   const openMemory = createRuleMemory<Opinion, RulesOfCaller>(clock, (caller) => ({
     addressed: rules
       .map((rule) => ({ rule, decision: rule.address(caller) }))

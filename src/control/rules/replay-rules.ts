@@ -32,7 +32,7 @@ export type ReplayVerdict =
   | Extract<RuleDecision, { kind: 'scopes_missing' }>
   | {
       readonly kind: 'denied';
-      /** Places of the rules about this name that apply to others, or whose conditions are false. */
+      /** Positions of the rules about this name that apply to other callers, or whose conditions are false. */
       readonly about: readonly string[];
     }
   | ({ readonly kind: 'unknown' } & Untold);
@@ -40,7 +40,7 @@ export type ReplayVerdict =
 interface Untold {
   /** Facts missing in the log, as conditions name them: `args`, `user.claims.level`. */
   readonly missing: readonly string[];
-  /** Places of the rules that name them. */
+  /** Positions of the rules that name them. */
   readonly rules: readonly string[];
 }
 

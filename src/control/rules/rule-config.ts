@@ -146,7 +146,7 @@ const ruleMembers = {
   ),
 };
 
-/** Without its place in the file. */
+/** Without its position in the file. */
 const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
   allowed: 'an object with who or when, may, and perhaps ask',
   members: Object.values(ruleMembers),
@@ -167,7 +167,7 @@ const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
   },
 });
 
-/** A rule and its place in the file, for problems. */
+/** A rule and its position in the file, for problems. */
 export interface PlacedRule {
   readonly rule: Omit<RuleConfig, 'place'>;
   readonly place: FilePlace;
@@ -214,7 +214,7 @@ export const rulesShape: Shape<PlacedRules> = {
 
 // Problems of rules beyond their shape.
 
-/** The rules of a file with their places. Reports the problems of each. */
+/** The rules of a file with their positions. Reports the problems of each. */
 export async function completeRules(
   placedRules: readonly PlacedRule[],
   fileName: string,
@@ -244,7 +244,7 @@ export const describeMissingViews = (
       ),
   );
 
-/** All problems that the shapes above do not find, with the rules' places. */
+/** All problems that the shapes above do not find, with the rules' positions. */
 export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly Problem[]> {
   const compileCondition = await loadConditions(rules);
 
@@ -266,7 +266,7 @@ export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly
   });
 }
 
-/** Words that look like a kind; patterns without a kind are about tools. */
+/** Words that look like a kind; patterns without a kind apply to tools. */
 const NO_KIND = /^(tools?|prompts|resources|resource[_-]?templates?|templates?|Prompt|Resource):/;
 
 function checkPattern(pattern: string): string | undefined {

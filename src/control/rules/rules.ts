@@ -1,4 +1,4 @@
-// §18.5: what rules are to the rest of the gateway: their part of the configuration file, and their decisions.
+// §18.5: the interface of rules to the rest of the gateway: their part of the configuration file, and their decisions.
 import type { AskWhom, PolicyCaller, PolicyItem } from '../../mcp/calls/policy.ts';
 import type { Turns } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -9,15 +9,15 @@ export interface RulesConfig {
   readonly rules: readonly RuleConfig[];
   /** `"rules": "everyone"`: explicitly none. */
   readonly meansNoRules: boolean;
-  /** `"allowFewerProtections": true`: the file may protect less than the one before. */
+  /** `"allowFewerProtections": true`: the file may protect less than the previous one. */
   readonly allowsFewer?: true;
 }
 
-/** Allows some callers some items. Rules only add up. */
+/** Allows some callers to use some items. Rules only ever add permissions. */
 export interface RuleConfig {
   /** The callers; all members must match. */
   readonly who: 'everyone' | RuleSubject;
-  /** A CEL expression that must be true, too. */
+  /** A CEL expression that must also be true. */
   readonly when: string | undefined;
   /** Globs over names as clients see them: of tools, or after `prompt:` or `resource:`. */
   readonly may: readonly string[];
@@ -65,23 +65,23 @@ export interface RuledItem extends PolicyItem {
 export type RuleDecision =
   | {
       readonly kind: 'allowed';
-      /** `place` of the rule that allows it; absent without rules. */
+      /** The `place` of the rule that allows it; absent without rules. */
       readonly rule?: string;
       /** In a list: depends on the arguments of the call. */
       readonly isByArgs?: boolean;
       /** The approver of the call (§27). */
       readonly ask?: AskWhom;
-      /** `place` of the rule that asks. */
+      /** The `place` of the rule that asks. */
       readonly askRule?: string;
       /** In a list: the approval depends on the arguments of the call. */
       readonly isAskedByArgs?: boolean;
     }
   /**
    * Does not exist for this caller. `rounded` is a number among the arguments that a rule would have to compare, but no double
-   * holds.
+   * can represent.
    */
   | { readonly kind: 'denied'; readonly rounded?: string }
-  /** Only scopes are missing: it is listed, and its call is answered by 403 `insufficient_scope`. */
+  /** Only scopes are missing: it is listed, and a call is rejected with 403 `insufficient_scope`. */
   | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[]; readonly rule?: string };
 
 /** The used part of a variable: all of it, or parts of these members. */

@@ -1,4 +1,4 @@
-// §18.1: the configuration file: which MCP servers stand behind the gateway, and who may use what.
+// §18.1: the configuration file: which MCP servers are behind the gateway, and who may use what.
 
 import { createFindStranger } from '../../catalog/idle-patterns.ts';
 import {
@@ -56,7 +56,7 @@ import {
 } from '../../servers/config/servers.ts';
 import { findFacts, type ServerEntry } from '../../servers/transport/transports.ts';
 
-/** What the file says, parsed. */
+/** The parsed content of the file. */
 export interface GatewayFile
   extends ServersConfig,
     RulesConfig,
@@ -64,12 +64,12 @@ export interface GatewayFile
     MachineClientsConfig,
     ViewsConfig {}
 
-/** Read together, and served until it is read anew: the configuration file, and the lock beside it. */
+/** The configuration file and the lock beside it: read together, and in effect until they are reloaded. */
 export interface Setup {
   readonly file: GatewayFile;
-  /** Undefined where there is none: everything is approved. */
+  /** Undefined if there is no lock: everything is approved. */
   readonly lock?: Lock | undefined;
-  /** The lock file is empty (`{}`): that there is no lock is meant. */
+  /** The lock file is empty (`{}`): there is intentionally no lock. */
   readonly meansNoLock?: boolean;
 }
 
@@ -98,7 +98,7 @@ const fileMembers = {
   ),
   maxNameLength: defineMember(
     'maxNameLength',
-    // A shorter name keeps nothing of the tool beside its server's and the hash; a longer one no tool has (§18.2).
+    // A shorter limit leaves only the server's name and the hash; no tool has a longer name (§18.2).
     wholeNumber(32, 128),
     'The most characters of the names of tools and prompts; longer ones are cut. The default is 64; 48 suits clients that put a name of theirs in front.',
   ),
@@ -134,9 +134,9 @@ const fileMembers = {
   ),
 };
 
-// What other programs write into the files that they share with us.
+// Members that other programs write into files that they share with us.
 
-/** Beside the servers. */
+/** In addition to the servers. */
 const IGNORED_FILE_MEMBERS: readonly string[] = [
   '//',
   '_comment',
@@ -188,31 +188,31 @@ export const fileShape = object({
       views: read(fileMembers.views) ?? [],
       ...(read(fileMembers.rules) ?? { rules: [], meansNoRules: false }),
       allowsFewer: read(fileMembers.allowFewerProtections) ?? false,
-      /** Undefined where the file does not name them. */
+      /** Undefined if the file does not name them. */
       guards: read(fileMembers.guards),
     };
   },
 });
 
-/** The JSON Schema (draft 7) of the configuration file, by which editors complete and check it. */
+/** The JSON Schema (draft 7) of the configuration file, with which editors complete and check it. */
 export const createGatewayFileSchema = (): JsonObject => ({
   $schema: 'http://json-schema.org/draft-07/schema#',
   title: 'Configuration file of Postern',
   ...fileShape.schema,
 });
 
-// §18.1: the text of the configuration file, as a whole: what servers and rules say, and what they must not say together.
+// §18.1: the text of the configuration file as a whole: servers and rules, and combinations of them that are not allowed.
 
 export interface FileSource extends TextSource, FileSurroundings {}
 
-/** With all that the transports read of their servers. */
+/** With everything that the transports read about their servers. */
 export type ParsedFile = GatewayFile & { readonly servers: readonly ServerEntry[] };
 
 export type ParsedGatewayFile =
   | {
       readonly kind: 'parsed';
       readonly file: ParsedFile;
-      /** For the log: what works, but may not be what was meant. */
+      /** For the log: valid but possibly unintended choices. */
       readonly warnings: readonly string[];
     }
   /** In the order of the file. */
@@ -282,7 +282,7 @@ async function completeFile(file: FileContent, options: FileSource): Promise<Par
       guards.length > 0 && {
         guards: completeGuards(
           guards,
-          // What makes a server one for each user, which no guard can be.
+          // The member that makes a server personal to each user, which a guard cannot be.
           servers.map(({ config }) => ({
             name: config.name,
             personalBy: findFacts(config).personalBy,
@@ -294,8 +294,8 @@ async function completeFile(file: FileContent, options: FileSource): Promise<Par
 }
 
 /**
- * Reports patterns for names that only a server can have, if no server of the file has them. Patterns of rules that only allow are
- * not reported: only a pattern that protects something must not match nothing.
+ * Reports patterns for names that only a server can have, if no server in the file has them. Patterns of rules that only allow
+ * are not reported: only a pattern that protects something must not match nothing.
  */
 function reportStrangers(
   { servers, disabled, rules, guards = [], ...naming }: FileContent,
@@ -310,7 +310,7 @@ function reportStrangers(
     const stranger = findStranger(pattern);
     if (stranger === undefined) return;
     const { start, meant } = stranger;
-    // It protects again once its server is there: nobody has to take it out to disable that.
+    // It protects again once its server is back, so it need not be removed while the server is disabled.
     if (disabled.some((one) => one.disabledPrefix + naming.separator === start)) return;
     const guess = meant === undefined ? '' : ` Did you mean ${quote(meant, MAX_NAME)}?`;
     report(
@@ -337,5 +337,5 @@ function describeOtherNames(fileName: string, servers: readonly PlacedServer[]):
       ];
 }
 
-/** Characters of a name that are shown. */
+/** Maximum length of a displayed name, in characters. */
 const MAX_NAME = 64;

@@ -26,7 +26,7 @@ interface EndpointBase {
   readonly errors: ErrorFormat;
   /** Called by address, so exempt from the Host check. */
   readonly isProbe?: true;
-  /** Served also while all connections are busy. */
+  /** Also served while all connections are busy. */
   readonly isServedWhenBusy?: true;
   /** For browsers: errors are pages if `Accept` prefers them. */
   readonly hasErrorPages?: boolean;
@@ -34,7 +34,7 @@ interface EndpointBase {
   readonly isPageOfUser?: true;
   /** Shows the front page, with the status of the error, to a browser that comes here by mistake. */
   readonly hasFrontPage?: boolean;
-  /** For navigation by the user's browser: no page of any origin may read the reply or send the form. */
+  /** For navigation by the user's browser: no page from any origin may read the reply or send the form. */
   readonly isNavigation?: boolean;
   /** For the gateway's own pages: refuses pages of other origins, even if they are allowed elsewhere. */
   readonly isForOwnPages?: boolean;

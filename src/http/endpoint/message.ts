@@ -52,7 +52,7 @@ export interface Reply {
    * service closes. Each piece is one or more whole events of an event stream: between them comments are sent.
    */
   readonly stream?: ReplyStream;
-  /** Describes the request for the log, beside `facts`; called only if a line is written. */
+  /** Describes the request for the log, in addition to `facts`; called only if a line is written. */
   describe?(): Reply['facts'];
   /** Returns the outcome of a streamed reply for the log when it has ended. */
   outcome?(): Pick<Reply, 'error' | 'facts'>;
@@ -100,7 +100,7 @@ export const createJsonReply = (status: number, body: unknown, headers?: ReplyHe
   body: JSON.stringify(body),
 });
 
-/** Redirects with 303: the browser goes on with a GET. */
+/** Redirects with 303: the browser continues with a GET. */
 export const createRedirectReply = (location: string, headers: Reply['headers'] = {}): Reply => ({
   status: 303,
   headers: {
@@ -155,7 +155,7 @@ export interface UserContext {
    * the user.
    */
   readonly token?: string;
-  /** The grant, if the gateway's own token admitted the user. The step that counts the call checks that it still holds. */
+  /** The grant, if the gateway's own token admitted the user. The step that counts the call checks that it is still valid. */
   readonly grant?: GrantCheck;
 }
 
@@ -163,7 +163,7 @@ export interface UserContext {
 export const identifyCredential = ({ token, grant }: UserContext): string =>
   grant === undefined ? hashSha256(token ?? '') : `${grant.id}.${grant.version}`;
 
-/** A grant as this process knows it. It holds for a call if the store has the same version under its key. */
+/** A grant as this process knows it. It is valid for a call if the store has the same version under its key. */
 interface GrantCheck {
   readonly id: string;
   /** The OAuth client that it was issued to. */
@@ -172,7 +172,7 @@ interface GrantCheck {
   readonly key: string;
   /** The first `GRANT_VERSION_LENGTH` characters of the value there (store.ts), which differ after each change. */
   readonly version: string;
-  /** Epoch milliseconds at which it expires by its age, and the client's open streams with it; infinity for never. */
+  /** Epoch milliseconds at which it expires because of its age, along with the client's open streams; infinity for never. */
   readonly endsAt?: number;
   /** True if the client logged in as itself: there is no person, and no token of a provider. */
   readonly isMachine?: true;
@@ -192,8 +192,8 @@ export const getOriginalToken: GetProviderToken = async ({ token }) => token;
 // §2.3: the user's e-mail address, and whether it was verified.
 
 /**
- * Reads the e-mail address. `emailVerified` is undefined if the token has no claim for it: many companies' providers, which alone set
- * the addresses of their users, have none. Any value but a yes is a no.
+ * Reads the e-mail address. `emailVerified` is undefined if the token has no claim for it: many companies' providers, which alone
+ * set the addresses of their users, have none. Any value other than a yes counts as no.
  */
 export function readEmail(claims: JsonObject): Pick<UserContext, 'email' | 'emailVerified'> {
   const { email, email_verified: verified, xms_edov: domainVerified } = claims;
@@ -203,10 +203,10 @@ export function readEmail(claims: JsonObject): Pick<UserContext, 'email' | 'emai
   return said === undefined ? { email } : { email, emailVerified: YES.has(said) };
 }
 
-/** OpenID Connect Core §5.1 has a boolean; Amazon Cognito and Apple write text, Entra a number or text, too. */
+/** OpenID Connect Core §5.1 has a boolean; Amazon Cognito and Apple write text, Entra a number or text. */
 const YES: ReadonlySet<unknown> = new Set([true, 'true', 1, '1']);
 
-/** RFC 9068 §2.2, OpenID Connect Core §2, and what Okta and Microsoft Entra call it. */
+/** RFC 9068 §2.2, OpenID Connect Core §2, and the names that Okta and Microsoft Entra use. */
 const CLIENT_CLAIMS = ['azp', 'client_id', 'cid', 'appid'] as const;
 
 /** Reads the OAuth client that a token was issued to. */

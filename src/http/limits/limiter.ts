@@ -139,7 +139,7 @@ class WindowCheck {
     if (this.isAddressCounted) return;
     const { clientIp, search } = this;
     if (search !== undefined) {
-      // §8.4: if the store does not tell the login, the address is counted.
+      // §8.4: if the store does not return the login, the address is counted.
       const login = await search.find().catch(() => undefined);
       const windows = login && createLoginWindows(this.common.rule, clientIp, login);
       if (windows !== undefined) {
@@ -243,7 +243,7 @@ class WindowCheck {
   private async uncountAddress() {
     if (this.addressEntry === undefined) return;
     const { key } = this.firstWindow;
-    // The window has room again, whatever is remembered of it.
+    // The window has room again, whatever is remembered about it.
     this.surroundings.refusals.forget(key);
     // If that fails, the entry leaves the window by itself.
     await this.surroundings.store.uncountRequest(key, this.addressEntry).catch(() => {});
@@ -345,7 +345,7 @@ const createCommonWindows = (rule: LimitRule) => ({
   global: createWindow(rule, 'global', rule.max.global, 'global'),
   /** Callers without a valid token or a session of the gateway's pages, and tokens that may be revoked. */
   anonymous: createWindow(rule, 'global', rule.max.global, 'anonymous'),
-  /** Invalid requests of all callers. Refuses no request: what it counts is refused already. */
+  /** Invalid requests of all callers. Refuses no request: what it counts has already been refused. */
   invalid: createWindow(rule, 'global', rule.max.global, 'refused'),
 });
 

@@ -31,14 +31,14 @@ interface Remembered extends CurrentRefusal {
   readonly until: number;
 }
 
-/** Lists the refusals that hold now. */
+/** Lists the refusals currently in force. */
 export type ListRefusals = ReturnType<typeof createRememberedRefusals>['list'];
 
 export function createRememberedRefusals(clock: Clock) {
   const known = createBoundedMap<string, Remembered>('refusals');
 
   return {
-    /** Also those that hold no longer. */
+    /** Includes those no longer in force. */
     known,
     /** Returns the current refusal of this window; undefined if the window may admit again. */
     find(key: string): WindowVerdict | undefined {
@@ -48,9 +48,9 @@ export function createRememberedRefusals(clock: Clock) {
       if (refusal === undefined) known.delete(key);
       return refusal;
     },
-    /** Forgets a refusal whose window has room before its time. */
+    /** Forgets a refusal whose window has room earlier than expected. */
     forget: (key: string): void => void known.delete(key),
-    /** Lists the refusals that hold now. */
+    /** Lists the refusals currently in force. */
     list: (): readonly CurrentRefusal[] =>
       [...known.values()].flatMap((remembered) => {
         const { group, caller } = remembered;

@@ -148,8 +148,8 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
   });
 
   /**
-   * Checks what was sent to a limited endpoint without a login. Counts the address first, so that checks cannot be
-   * requested without end.
+   * Checks what was sent to a limited endpoint without a login. Counts the address first, so that checks cannot be requested
+   * endlessly.
    *
    * @throws GatewayError for an invalid request, which is counted apart, and while a refusal of the address is remembered.
    */
@@ -200,7 +200,7 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
     return checkCall(endpoint, { ...call, user }, bodyRefusal).run(session);
   }
 
-  /** With the challenge of a 401 at this path. */
+  /** With the challenge of a 401 for this path. */
   const challenge = (error: GatewayError, path: string): GatewayError =>
     addChallenge(error, getChallenge?.(path));
 

@@ -94,14 +94,17 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
     }
   }
 
-  /** Returns false if all are busy. */
+  /** Returns false if all connections are busy. */
   function closeLongestIdle() {
     const [longest] = idle.size > 0 ? idle : waitingForBody;
     if (longest !== undefined) close(longest);
     return longest !== undefined;
   }
 
-  /** Gives a connection beyond the limit a place, if there is one or the longest idle connection can be closed for it. */
+  /**
+   * Gives a connection beyond the limit a slot, if one is free or can be freed by closing the connection that has been idle
+   * longest.
+   */
   function tryClaimPlace(connection: Connection) {
     const hasPlace = all.size <= maxConnections || closeLongestIdle();
     if (hasPlace) beyondLimit.delete(connection);
@@ -236,8 +239,8 @@ export class Connection {
   }
 
   /**
-   * Reports the progress since the last call; call it once a second. Stalled: the client reads too slowly. Waiting for a
-   * body: no bytes of the body of the only request have arrived.
+   * Reports the progress since the last call; call it once a second. Stalled: the client reads too slowly. Waiting for a body:
+   * the only request's body has not made any progress.
    */
   checkProgress(): 'moving' | 'stalled' | 'waiting for a body' {
     const { socket, pending } = this;

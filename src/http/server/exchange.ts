@@ -29,9 +29,9 @@ export interface IncomingExchange extends IncomingBody {
   origin: RequestOrigin;
   /** Set once it is known. */
   endpoint: Endpoint | undefined;
-  /** Set once a limit has looked at the request. */
+  /** Set once a limit has checked the request. */
   limits: LimitCheck | undefined;
-  /** The owner of the memory that the reply takes. */
+  /** The owner of the memory that the reply occupies. */
   owner: MemoryOwner;
   reply: Reply;
   headers: HeaderList;
@@ -41,7 +41,7 @@ export interface IncomingExchange extends IncomingBody {
 
 const NO_REPLY: Reply = { status: 500 };
 
-/** Creates the function that reads a request off its response object. */
+/** Creates the function that reads a request from its response object. */
 export function createReceive(
   clock: Clock,
   trust: TrustProxy,
@@ -149,13 +149,13 @@ function createFindClientIp(trust: TrustProxy): FindClientIp {
     case 'all':
       return (req, address) => {
         const claimed = listHops(req)[0] ?? (getHeader(req, 'x-real-ip')?.trim() || undefined);
-        // The address of the connection is canonical already.
+        // The address of the connection is already canonical.
         return claimed === undefined ? address : toAddress(claimed);
       };
     case 'none':
       return (_req, address) => address;
     case 'hops':
-      // With fewer entries than proxies the request bypassed them: only the socket is certain.
+      // With fewer entries than proxies, the request bypassed them: only the socket's address is certain.
       return (req, address) => {
         const claimed = listHops(req).at(-trust.hops);
         return claimed === undefined ? address : toAddress(claimed);
@@ -165,7 +165,7 @@ function createFindClientIp(trust: TrustProxy): FindClientIp {
   }
 }
 
-/** More proxies than any deployment has; any client can write a long list. */
+/** More proxies than any deployment has, since any client can write a long list. */
 const MAX_HOPS = 32;
 
 /** From the right, the first that is not a trusted proxy; if all are trusted, the leftmost. */

@@ -14,7 +14,7 @@ import {
 import { JSONRPC, renderError } from '../endpoint/render-error.ts';
 
 const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
-/** The most allowed hosts in a log line. */
+/** Maximum number of allowed hosts in a log line. */
 const MAX_SHOWN_HOSTS = 10;
 
 export function createHostCheck({ server, http }: Config) {
@@ -101,15 +101,16 @@ export function checkOwnOrigin({ value }: RequestOrigin, ownOrigin: string): voi
 }
 
 /**
- * Checks a request for a page of a login, which only the user may see and answer. Browsers send cookies with requests of same-site
- * pages of any origin: a script there could read the consent page and answer it. Fetch Metadata tell how a request came about.
+ * Checks a request for a page of a login, which only the user may see and answer. Browsers send cookies with requests of
+ * same-site pages of any origin: a script there could read the consent page and answer it. Fetch Metadata shows how a request
+ * came about.
  *
  * @throws GatewayError `invalid_origin`.
  */
 export function checkNavigation(request: GatewayRequest, ownOrigin: string): void {
   const origin = getHeader(request, 'origin');
   const isForeign = origin !== undefined && origin !== ownOrigin;
-  // Programs send no Fetch Metadata, or the mode only.
+  // Programs send no Fetch Metadata, or only the mode.
   const isBrowser = getHeader(request, 'sec-fetch-site') !== undefined;
   const isNavigation =
     getHeader(request, 'sec-fetch-mode') === 'navigate' &&
@@ -140,7 +141,7 @@ export interface CorsHeaderNames {
   readonly response: readonly string[];
 }
 
-/** Renders the CORS headers of a preflight, beside those of every reply: grants requested headers with the prefix. */
+/** Renders the CORS headers of a preflight, in addition to those of every reply: grants requested headers with the prefix. */
 export function renderPreflightHeaders(
   request: GatewayRequest,
   { requestPrefix, request: names }: CorsHeaderNames,
@@ -179,7 +180,10 @@ const renderCorsHeaders = (allowedOrigin: string, names: CorsHeaderNames): Reply
 
 // §4.12: the headers of every reply, and the error replies of the transport itself.
 
-/** Alternating names and values, each name once. Of all forms that node:http takes, this one costs least to build and to send. */
+/**
+ * Alternating names and values, each name once. Of all forms that node:http accepts, this one is the cheapest to build and to
+ * send.
+ */
 export type HeaderList = string[];
 
 export const toHeaderList = (headers: ReplyHeaders = {}): HeaderList =>
@@ -228,8 +232,8 @@ export function createListHeaders(securityHeaders: ReplyHeaders, corsHeaders: Co
   }
 
   /**
-   * Lists all headers but `Content-Length`. Headers of the reply replace common ones. Pages of `grantedOrigin` may read the reply.
-   * `limitHeaders` are `X-RateLimit-*`.
+   * Lists all headers except `Content-Length`. Headers of the reply replace common ones. Pages of `grantedOrigin` may read the
+   * reply. `limitHeaders` are `X-RateLimit-*`.
    */
   return function listHeaders(
     reply: Reply,

@@ -1,8 +1,7 @@
-// §12: refuses calls when more come than this process can serve. It admits the first ones and refuses the rest at once, so that
-// no call waits long for a reply that then comes too late.
-//
-// It measures how long calls wait: to run (in the queue below), and before that to be read, which is the time by which a timer
-// of 100 ms fires late. CPU load does not show that: it may be high although no call waits.
+// §12: refuses calls when more arrive than this process can serve. It admits the first ones and refuses the rest at once, so that
+// no call waits long for a reply that would arrive too late.
+//  It measures how long calls wait to run (in the queue below), and how long they wait to be read before that, which is how late
+// a 100 ms timer fires. CPU load does not show this: it may be high although no call is waiting.
 
 import { nextTick } from 'node:process';
 import { GatewayError } from '../../errors/gateway-error.ts';
@@ -14,13 +13,13 @@ import { renderError } from '../endpoint/render-error.ts';
 import { type HeaderList, toHeaderList } from './headers.ts';
 
 /**
- * The longest wait of a call for its turn. A longer one would serve a little more, since refusals have a cost, but new
+ * The longest wait of a call for its turn. A longer wait would serve slightly more calls, since refusals have a cost, but new
  * connections would wait longer: Node.js accepts one in each turn of the event loop.
  */
 const MAX_WAIT_MS = 500;
 const TICK_MS = 100;
 const LATE_MS = TICK_MS + MAX_WAIT_MS;
-/** One long wait is no overload: a slow tool, garbage collection, a container that was stopped. */
+/** A single long wait is not an overload: it may be a slow tool, garbage collection, or a container that was paused. */
 const LATE_TICKS = 2;
 /** At least this many are always admitted: refusing so few would not shorten any wait. */
 const MIN_CALLS = 32;
@@ -55,7 +54,7 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
     const isLate = elapsed >= LATE_MS;
     if (limit !== Number.POSITIVE_INFINITY) {
       if (isLate || refused > 0) {
-        // Half of the way on a logarithmic scale, since calls are often served one tick after they came.
+        // Halfway on a logarithmic scale, since calls are often served one tick after they arrived.
         const servingMs = Math.max(TICK_MS, elapsed - refused * REFUSAL_MS);
         const factor = Math.sqrt(MAX_WAIT_MS / servingMs);
         limit = Math.max(MIN_CALLS, limit * Math.min(2, Math.max(0.5, factor)));
@@ -89,7 +88,7 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
   }
 
   return {
-    /** Counts a call that came at `now` (monotonic); returns false if it must be refused. */
+    /** Counts a call that arrived at `now` (monotonic); returns false if it must be refused. */
     tryAdmit(now: number): boolean {
       if (!isTicking) start(now);
       // Timers wait for the end of a turn of the event loop, which takes a long time if it reads many calls.
@@ -145,18 +144,22 @@ const getFolder = (path: string) => path.slice(0, path.lastIndexOf('/') + 1);
 
 // §12: calls run in short turns (iterations) of the event loop. Between two turns sockets are read, connections accepted and
 // replies sent, so that CPU-heavy tools stall none of these, however many are called at once. Node.js accepts one connection per
-// turn: while connections come, turns are shorter still, since the last of hundreds of connections waits for as many turns.
+// turn: while connections are arriving, turns are shorter still, since the last of hundreds of connections waits for as many
+// turns.
 
-/** Milliseconds that the calls of a turn should take. */
+/** Target duration of the calls of a turn, in milliseconds. */
 const TURN_MS = 4;
-/** The same while connections come, for the whole turn. */
+/** The same for the whole turn, while connections are arriving. */
 const ACCEPTING_TURN_MS = 0.25;
 /** Token bucket of such short turns: a client that keeps opening connections slows calls no further. */
 const MAX_ACCEPTING_TURNS = 512;
 const ACCEPTING_TURNS_PER_MS = 0.05;
-/** Turns in a row that must leave calls waiting before the queue counts as busy: one slow tool, or a stall, causes few. */
+/**
+ * Number of consecutive turns that must leave calls waiting before the queue counts as busy: one slow tool or a stall causes only
+ * a few.
+ */
 const BUSY_TURNS = 20;
-/** A turn of this length is a stall (a slow tool, a stopped container), and no sign of overload. */
+/** A turn of this length is a stall (a slow tool, a stopped container), and not a sign of overload. */
 const STALL_MS = 500;
 
 type RunQueue = ReturnType<typeof createRunQueue>;
@@ -170,14 +173,14 @@ export function createRunQueue(clock: Clock) {
   /** Time and number of the first calls of a turn: the cost of a call. */
   let measuredRuns = 1;
   let measuredMs = TURN_MS;
-  /** The most calls of a turn. */
+  /** Maximum number of calls per turn. */
   let maxRuns = 1;
-  /** Turns in a row that left calls waiting. */
+  /** Number of consecutive turns that left calls waiting. */
   let busyTurns = 0;
   /** The token bucket as of `creditedAt`. */
   let acceptingTurns = MAX_ACCEPTING_TURNS;
   let creditedAt = clock.monotonic();
-  /** True if a connection came since the last turn ended. */
+  /** True if a connection has arrived since the last turn ended. */
   let hasNewConnection = false;
 
   function startTurn(now: number) {
@@ -198,7 +201,7 @@ export function createRunQueue(clock: Clock) {
     isTurn = false;
     const now = clock.monotonic();
     maxRuns = Math.max(1, hasNewConnection ? limitWhileAccepting(now) : limitUsually(now));
-    // With fewer calls the turn is not shortened.
+    // A turn with fewer calls is not shortened.
     const isShort = hasNewConnection && runs + waiting.length > maxRuns;
     if (isShort && !takeAcceptingTurn(now)) maxRuns = Math.max(1, limitUsually(now));
     hasNewConnection = false;
@@ -259,7 +262,7 @@ export function createRunQueue(clock: Clock) {
       const isBusy = next !== undefined && busyTurns >= BUSY_TURNS && !isStalled(now);
       return isBusy ? now - next.since : 0;
     },
-    /** Call it for each accepted connection: there may be more. */
+    /** Call it for each accepted connection: more may follow. */
     noteConnection(): void {
       hasNewConnection = true;
     },

@@ -17,7 +17,7 @@ export interface IncomingBody {
   readonly req: IncomingMessage;
   /** True once it was read to its end. */
   isRead: boolean;
-  /** Ends the counting of its bytes on behalf of the request, which was replied to, or whose client is gone. */
+  /** Stops counting its bytes for the request, which has been answered or whose client is gone. */
   release: () => void;
 }
 
@@ -98,18 +98,18 @@ export function createBodyReader({ config, clock }: Runtime) {
         ? JSON_TYPE
         : parseContentType(headers['content-type'], accepts);
     const codings = headers['content-encoding']?.split(',');
-    // RFC 9110 §15.5.16: the header tells why it was refused, and what is allowed.
+    // RFC 9110 §15.5.16: the header says why it was refused, and what is allowed.
     if (codings?.some((coding) => !/^\s*(identity)?\s*$/i.test(coding)))
       fail('unsupported_content_coding', { headers: { 'Accept-Encoding': 'identity' } });
     if (Number(headers['content-length'] ?? 0) > limit) throw createTooLargeError(limit);
-    // Most bodies have arrived already: nothing waits for them. node:http sets `complete` only when the request is read on.
+    // Most bodies have already arrived: nothing has to wait for them. node:http sets `complete` only when the request is read on.
     const isWhole = req.complete || readableLength === Number(headers['content-length']);
     if (isWhole && !req.destroyed) {
       if (readableLength > limit) throw createTooLargeError(limit);
       const hold = findHold(owner, readableLength);
       if (hold !== undefined) {
         const bytes: Buffer = req.read() ?? NO_BYTES;
-        // Has node:http notice the end of the body.
+        // Makes node:http notice the end of the body.
         req.resume();
         body.isRead = true;
         body.release = hold();
@@ -125,7 +125,10 @@ export function createBodyReader({ config, clock }: Runtime) {
     return parseBody(bytes, type, hold);
   };
 
-  /** Undefined if the body does not fit beside the others of its user. Only bodies of users count after they have arrived. */
+  /**
+   * Undefined if the body does not fit in addition to the user's other bodies. Only bodies of users count after they have
+   * arrived.
+   */
   function findHold(owner: MemoryOwner, bytes: number): HoldBody | undefined {
     if (typeof owner !== 'object') return NO_BODY.hold;
     const { users } = memory;

@@ -15,11 +15,11 @@ interface Route {
   readonly allow: string;
   /** True if exempt from the Host check. */
   readonly isProbe: boolean;
-  /** True if served also while all connections are busy. */
+  /** True if it is also served while all connections are busy. */
   readonly isServedWhenBusy: boolean;
   /** True if only a browser's own navigation may reach it. */
   readonly isNavigation: boolean;
-  /** True if no page of another origin may call it. */
+  /** True if no page from another origin may call it. */
   readonly isForOwnPages: boolean;
   /** True if pages of any origin may read it. */
   readonly isForAllOrigins: boolean;
@@ -36,7 +36,7 @@ export interface RequestDestination {
 
 /** The pages by their paths. A path is looked up as sent: no path can lead out of the site. */
 export interface Site {
-  /** Returns the page or asset at a path; 304 if the client has it already (`If-None-Match`). */
+  /** Returns the page or asset at a path; 304 if the client already has it (`If-None-Match`). */
   findPage(path: string, ifNoneMatch?: string): Reply | undefined;
   /** Returns the page for an unknown path; undefined without built pages. */
   getNotFoundPage(): Reply | undefined;
@@ -110,7 +110,7 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
       const headers = { ...page?.headers, ...error.failure.headers };
       return page && { ...page, headers, ...toLogMembers(error) };
     },
-    /** Returns true if the path is served also while all connections are busy. */
+    /** Returns true if the path is also served while all connections are busy. */
     isServedWhenBusy: (path: string): boolean =>
       destinations.get(path)?.route?.isServedWhenBusy === true,
     /** Returns true for the path of a probe, or of the metrics. */
@@ -217,7 +217,7 @@ function readWeights(accept = ''): ReadonlyMap<string, number> {
 type CanonicalizePath = (path: string) => string;
 
 /**
- * Creates the function that removes the slash after an MCP endpoint, and the path of BASE_URL: at the start, where the proxy in
+ * Creates the function that removes the slash after an MCP endpoint, and the path of BASE_URL: at the start, if the proxy in
  * front leaves it, and in well-known addresses, which begin at the host (RFC 8414 §3.1, RFC 9728 §3.1).
  */
 export function createCanonicalizePath(

@@ -75,7 +75,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
     const { status, body = '', pieces } = reply;
     let bytes = 0;
     for (const piece of pieces ?? [body]) bytes += Buffer.byteLength(piece);
-    // RFC 9110 §8.6: none on a reply that has no content by its status.
+    // RFC 9110 §8.6: none on a reply whose status allows no content.
     const headers = completeHeaders(exchange, status === 204 || status === 304 ? undefined : bytes);
     connection.countReply(owed, bytes);
     res.writeHead(status, headers);
@@ -88,14 +88,14 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
       void writeSlices(res, toBytes(body, pieces), counter).then(() => res.end());
       return;
     }
-    // Writes head and body by one system call. `end` with a body would add an empty write: 3 us of a call.
+    // Writes head and body with one system call. `end` with a body would add an empty write: 3 us of a call.
     const { socket } = res;
     socket?.cork();
     for (const piece of pieces ?? [body]) res.write(piece);
     socket?.uncork();
     res.end();
     if (bytes <= SLICE_BYTES) return;
-    // Nearly always the system has taken all of it by now.
+    // The system has nearly always accepted all of it by now.
     if (res.writableLength > 0 && !res.destroyed) {
       const counted = new ReplyCounter(memory, owner, res).count(bytes);
       res.once('finish', () => counted.end());
@@ -141,7 +141,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
     ),
   );
 
-  /** At most levels this line is not written: its facts need not be gathered. */
+  /** At most log levels this line is not written, so its facts need not be gathered. */
   const isEachLogged = log.isWritten?.('debug') ?? true;
 
   function record(exchange: RecordedExchange) {
@@ -190,7 +190,7 @@ const describeRequest = (
   ...outcomeFacts,
 });
 
-/** A cause inside the service, or at the provider, is for an operator to look at. */
+/** A cause inside the service, or at the provider, requires an operator's attention. */
 function chooseLevel(status: number, { logLevel, cause }: NonNullable<Reply['error']>) {
   if (logLevel !== undefined) return logLevel;
   if (status >= 500 || (status === 200 && cause !== undefined)) return 'error';
@@ -214,13 +214,13 @@ function endTrace({ request, reply, route }: RecordedExchange, method: string) {
 }
 
 /**
- * Drops the headers that were received and sent, which Node.js keeps until the reply has ended, the token among them: two
- * kilobytes of each open stream.
+ * Drops the received and sent headers, which Node.js keeps until the reply has ended, including the token: two kilobytes per open
+ * stream.
  */
 function forgetHeaders(res: ServerResponse) {
   const { req } = res;
   req.rawHeaders.length = 0;
-  // Code that still needs them has the object that was there before.
+  // Code that still needs them holds the previous object.
   req.headers = NO_HEADERS;
   // This member, which has no other name, tells Node.js that they are sent; any text will do.
   if (res.headersSent) Reflect.set(res, '_header', HEADERS_SENT);
@@ -229,10 +229,10 @@ function forgetHeaders(res: ServerResponse) {
 const NO_HEADERS = {};
 const HEADERS_SENT = 'sent';
 
-/** The most that is written in one piece: a system call for each slice costs more than all else of a reply of 100 KB. */
+/** Maximum size of one write: a system call for each slice costs more than the rest of a 100 KB reply. */
 const WHOLE_BYTES = 262_144;
 
-/** Pages are the same bytes for every client: not copied. */
+/** Pages are the same bytes for every client, and are not copied. */
 function toBytes(body: string | Uint8Array, pieces: Reply['pieces']): Uint8Array {
   if (pieces !== undefined) return Buffer.concat(pieces);
   return typeof body === 'string' ? Buffer.from(body) : body;

@@ -12,8 +12,8 @@ import type { HeaderList } from './headers.ts';
 import type { MemoryOwner, ReplyMemory } from './transfer-memory.ts';
 
 /**
- * Called once, when everything was sent or the client is gone. With a failure if the stream threw: the callee then closes
- * the connection.
+ * Called once, when everything has been sent or the client is gone. Called with a failure if the stream threw: the callee then
+ * closes the connection.
  */
 export type OnStreamEnd = (failure?: { readonly cause: unknown }) => void;
 
@@ -37,7 +37,7 @@ interface StreamSurroundings {
 }
 
 /**
- * One stream on its way. A class and not an async function: thousands of streams are silent for minutes, and closures and
+ * One stream being sent. A class and not an async function: thousands of streams are silent for minutes, and closures and
  * promises would take several times the memory.
  */
 class StreamSending {
@@ -89,7 +89,7 @@ class StreamSending {
   }
 
   noteWaiting(characters: number): void {
-    // In every stream a few events wait for a moment.
+    // In every stream, a few events wait briefly.
     if (this.waiting === undefined && characters <= SLICE_BYTES) return;
     this.waiting ??= new WaitingCounter(this.createCounter());
     this.waiting.note(characters);
@@ -123,7 +123,7 @@ class StreamSending {
     this.silence = undefined;
   }
 
-  /** Ends the stream, whether all was sent or the client is gone. */
+  /** Ends the stream, whether everything was sent or the client is gone. */
   private stop(failure?: { readonly cause: unknown }) {
     const { onEnd } = this;
     this.onEnd = undefined;
@@ -236,8 +236,8 @@ const waitForDrain = (res: ServerResponse) =>
   new Promise<void>((resolve) => res.once('drain', () => resolve()));
 
 /**
- * Counts bytes of one reply until they are sent, or its connection has closed. A connection that has to make room is closed
- * with the bytes that its client has not read.
+ * Counts bytes of one reply until they are sent, or its connection has closed. A connection that has to make room is closed,
+ * along with the bytes that its client has not read.
  */
 export class ReplyCounter {
   private readonly memory: ReplyMemory;

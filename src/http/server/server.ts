@@ -46,7 +46,7 @@ const MAX_TURNS = 100;
 /** When the service closes, a connection without a request yet may send one for this long. */
 const FIRST_REQUEST_MS = 1000;
 
-/** Bytes of a header section beside the token; more is 431. */
+/** Maximum size of the header section without the token, in bytes; more is 431. */
 const OTHER_HEADERS_BYTES = 16_384;
 
 export type HttpServer = ReturnType<typeof createHttpServer>;
@@ -165,8 +165,8 @@ interface Service {
 }
 
 /**
- * node:http hands over a head before the bytes that came with it. A microtask later they are there: the request waits for
- * that once.
+ * node:http hands over a head before the bytes that arrived with it. They are available one microtask later, so the request waits
+ * for that once.
  */
 const HEAD_READ = Promise.resolve();
 
@@ -238,7 +238,7 @@ function createRequestHandler(
     }
   }
 
-  /** Checks, counts and runs a request. Each step goes on, returns the reply, or throws the refusal. */
+  /** Checks, counts and runs a request. Each step continues, returns the reply, or throws the refusal. */
   async function answer(exchange: IncomingExchange): Promise<Reply> {
     const { request, authority } = exchange;
     // §21.2. Probes have no trace: they come every few seconds, and would fill the traces of a quiet gateway.

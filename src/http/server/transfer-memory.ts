@@ -23,7 +23,7 @@ const UNAUTHENTICATED_BYTES = 8 * MEBIBYTE;
 const BODY_BYTES = { user: 8 * MEBIBYTE, all: 64 * MEBIBYTE };
 const REPLY_BYTES = { user: 32 * MEBIBYTE, all: 128 * MEBIBYTE };
 
-/** Creates a budget for each user, and one for all but unauthenticated callers. */
+/** Creates a budget for each user, and one for all callers except unauthenticated ones. */
 function createOwnedTransfers(
   bytes: { readonly user: number; readonly all: number },
   /** Undefined if theirs are not counted. */
@@ -81,7 +81,7 @@ export function createBodyMemory(clock: Clock, maxBodyBytes: number) {
         hold: typeof owner === 'object' ? users.createHold(owner.user, body) : NO_BODY.hold,
       };
     },
-    /** The budgets of users, for bodies that have arrived already. */
+    /** The budgets of users, for bodies that have already arrived. */
     users,
   };
 }

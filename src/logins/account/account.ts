@@ -108,7 +108,7 @@ export function createAccountEndpoints(
     if (action === 'end') {
       const id = parameters.require('grant');
       const owner = (await grants.read(id))?.grant.user;
-      // A login of another user counts as none.
+      // A login of a different user does not count.
       const isTheirs = owner !== undefined && hashUser(owner) === hashUser(session.user);
       const ended = isTheirs ? await ends.endGrant(id, 'user') : undefined;
       if (ended !== undefined) auditEnd(audit, ended, 'account', ip);
@@ -178,7 +178,7 @@ const ENDING_SECONDS = 600;
 interface AccountPageContent extends ShownOnce {
   readonly owner: PageOwner;
   readonly session: StoredBrowserSession;
-  /** The latest first. */
+  /** Latest first. */
   readonly grants: readonly Grant[];
   /** Host of the provider's logout page; undefined without one. */
   readonly providerHost: string | undefined;

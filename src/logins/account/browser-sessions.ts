@@ -1,5 +1,5 @@
-// §5.11, §24.3: sessions of users at the gateway's own pages: a cookie, of which only the hash is stored, and a sealed record; and the
-// logins by which they begin.
+// §5.11, §24.3: sessions of users at the gateway's own pages: a cookie, of which only the hash is stored, and a sealed record;
+// and the logins that start them.
 
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
 import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
@@ -21,7 +21,7 @@ import { type Identity, readText } from '../identity/identity.ts';
 export interface StoredBrowserSession extends BrowserSession {
   /** Epoch milliseconds. */
   readonly createdAt: number;
-  /** The provider authenticated the user again: required for all that concerns every login. */
+  /** The provider authenticated the user again: required for actions that affect all logins. */
   readonly isFresh: boolean;
   /** Session at the provider, if it names one. */
   readonly sid: string | undefined;
@@ -138,7 +138,7 @@ export const createBeginLogin = (broker: Broker, browsers: Browsers): BeginLogin
       logoutMark: await broker.ends.logouts.getMark(),
       nonce: generateSecret(),
       account: isFresh ? { freshSince: clock.now() } : {},
-      // The provider says the same of the person as at a client's login.
+      // The provider returns the same data about the person as at a client's login.
       scope: buildProviderScope(oauth, undefined),
     };
     const added = oauth.addedParameters;
@@ -159,7 +159,7 @@ export function createFinishPageLogin(
   { config, baseUrl }: BrokerRuntime,
   browserSessions: StoredBrowserSessions,
 ) {
-  // Only users of `OIDC_ISSUER` come here, whose groups these are.
+  // Only users of `OIDC_ISSUER` get here, and these are their groups.
   const adminGroups = new Set(config.admin.groups);
 
   return async function finishPageLogin(

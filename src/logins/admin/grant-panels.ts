@@ -183,7 +183,7 @@ const NO_GRANTS_TABLE: AdminTable = {
   columns: [],
 };
 
-/** The issuer of the clients' tokens: nothing is known here of the provider's. */
+/** The issuer of the clients' tokens: nothing is known here about the provider's own. */
 const NONE: JsonObject = { tokens: 'provider', grants: [] };
 
 /** Never a token. */

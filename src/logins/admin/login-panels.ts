@@ -126,7 +126,7 @@ const REGISTER_AGAIN = 'Remove the server in the client, and add it again.';
 const LOG_IN_AGAIN = 'Start the login again in the client.';
 const UPDATE_CLIENT = 'Update the client: it asks for something that the gateway does not offer.';
 
-/** Beside the catalogue, there are refusals by provider or user. */
+/** Besides the errors in the catalogue, there are refusals by provider or user. */
 const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_denied']?: string } =
   {
     // Registration.

@@ -32,7 +32,7 @@ export interface Auth {
   /**
    * Authenticates a request. A promise only if a key has to be fetched first.
    *
-   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
+   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or through the promise.
    */
   readonly authenticate: (
     request: AuthRequest,
@@ -41,7 +41,7 @@ export interface Auth {
   /**
    * Reads a user again from the grant of the gateway's own token; undefined if there are no such tokens.
    *
-   * @throws GatewayError as `authenticate`, by the promise.
+   * @throws GatewayError as `authenticate`, through the promise.
    */
   readonly reload: ((user: UserContext) => Promise<UserContext>) | undefined;
   /**
@@ -50,8 +50,8 @@ export interface Auth {
    */
   readonly inspectToken: TokenVerifier['inspect'];
   /**
-   * Returns the user of a token of the provider, checked in full as `authenticate` does, but with the keys at hand only; undefined
-   * if no login is required.
+   * Returns the user of a token of the provider, checked in full as `authenticate` does, but only with the keys at hand;
+   * undefined if no login is required.
    *
    * @throws GatewayError as `authenticate`, and `key_set_unavailable` if a key would have to be fetched.
    */
@@ -76,9 +76,9 @@ const disabledAuth: Auth = {
   close() {},
 };
 
-/** Parts beside the settings that decide which callers are admitted. */
+/** Parts, in addition to the settings, that decide which callers are admitted. */
 interface AuthSources {
-  /** Returns true for an audience that is accepted beside `OIDC_AUDIENCE`. */
+  /** Returns true for an audience that is accepted in addition to `OIDC_AUDIENCE`. */
   readonly isServerAudience: (audience: string) => boolean;
   /** Called with each refusal of a token. */
   readonly onRefusal?: OnRefusal | undefined;

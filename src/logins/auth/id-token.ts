@@ -1,4 +1,4 @@
-// §13.1: what the provider says of who logged in: an ID token, verified in full (OpenID Connect Core §3.1.3.7, §12.2).
+// §13.1: how the provider identifies the user who logged in: an ID token, fully verified (OpenID Connect Core §3.1.3.7, §12.2).
 
 import { catalogue } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -32,15 +32,15 @@ import {
 } from './token-verifier.ts';
 
 export interface ExpectedIdToken {
-  /** The value that the authorization request sent; undefined where there was none, as at a renewal. */
+  /** The value sent in the authorization request; undefined if there was none, as in a renewal. */
   readonly nonce: string | undefined;
   /** The access token that came with it, for `at_hash`. */
   readonly accessToken: string | undefined;
-  /** At a renewal: whose login it is (OpenID Connect Core §12.2). */
+  /** In a renewal: the user whose login it is (OpenID Connect Core §12.2). */
   readonly earlier: UserIdentity | undefined;
 }
 
-/** As long as an answer of the token endpoint may be: how much of its claims is kept is decided by whoever keeps them. */
+/** As long as a token endpoint's response may be: the code that stores its claims decides how much of them to keep. */
 const MAX_BYTES = 1_048_576;
 
 /** @throws GatewayError always. */
@@ -75,8 +75,8 @@ export function createIdTokenVerifier(clock: Clock, keySet: KeySet, rules: Provi
 
   return {
     /**
-     * @throws GatewayError `unusable_id_token`, whose facts are member, found and expected; `invalid_grant`, with the same
-     * facts, where it belongs to another login; `key_set_unavailable`.
+     * @throws GatewayError `unusable_id_token`, whose facts are member, found and expected; `invalid_grant`, with the same facts,
+     * if it belongs to another login; `key_set_unavailable`.
      */
     async verify(
       idToken: string,
@@ -131,7 +131,7 @@ const checkAuthorizedParty: Check = (kind, { aud, azp }, { clientId }) => {
   });
 };
 
-/** It binds the answer to the login that this browser began: whoever brings another begins anew. */
+/** It binds the response to the login that this browser started: with any other value, the login must be started again. */
 const checkNonce: Check = (_kind, { nonce }, { nonce: sent }) => {
   if (sent === undefined || nonce === sent) return;
   fail('invalid_grant', {
@@ -153,7 +153,10 @@ const checkAccessTokenHash: Check = (_kind, { at_hash: found }, { accessToken, t
   );
 };
 
-/** In the order in which they are reported. `acr` and `auth_time` matter to those who asked for them, which the gateway never does. */
+/**
+ * In the order in which they are reported. `acr` and `auth_time` only matter if they were requested, which the gateway never
+ * does.
+ */
 const CHECKS: readonly Check[] = [
   checkKind,
   checkIssuer,
@@ -166,7 +169,7 @@ const CHECKS: readonly Check[] = [
   checkAccessTokenHash,
 ];
 
-/** A `sub` of another issuer is another user, even if it is the same (OpenID Connect Core §5.7). */
+/** The same `sub` from another issuer is a different user (OpenID Connect Core §5.7). */
 function checkEarlierUser(user: UserIdentity, earlier: UserIdentity | undefined) {
   if (earlier === undefined) return;
   for (const [member, found, expected] of [

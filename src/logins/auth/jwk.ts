@@ -12,7 +12,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 
 export interface VerificationKey {
-  /** Made of RFC 7638 thumbprint, `kid` and `alg`: the same for the same key in a set that was fetched anew. */
+  /** Consists of the RFC 7638 thumbprint, `kid` and `alg`: stays the same for the same key when the set is fetched again. */
   readonly identity: string;
   readonly kid: string | undefined;
   readonly key: KeyObject;
@@ -21,9 +21,10 @@ export interface VerificationKey {
 }
 
 /**
- * The usable keys of a JWK Set, never none; others are left out, as RFC 7517 §5 asks. `listed` is how many there are, usable or not.
+ * The usable keys of a JWK Set, at least one; others are left out, as RFC 7517 §5 requires. `listed` is the number of keys,
+ * usable or not.
  *
- * @throws Error when it is not a key set, or has no usable key: the provider is broken, not empty.
+ * @throws Error if it is not a key set, or has no usable key: that means a broken provider, not an empty set.
  */
 export function parseKeySet(body: Uint8Array) {
   const set = parseObject(body);
@@ -47,20 +48,20 @@ function parseKey(jwk: unknown): VerificationKey | undefined {
     .map(([name]) => name);
   if (supported.length === 0) return undefined;
   const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
-  // RFC 7638 §3: the members that make the key, in the order of their names.
+  // RFC 7638 §3: the members that make up the key, in lexicographic order.
   const { crv, e, kty, n, x, y } = key.export({ format: 'jwk' });
   const thumbprint = hashSha256(JSON.stringify({ crv, e, kty, n, x, y }));
   const identity = JSON.stringify([thumbprint, kid ?? null, jwk.alg ?? null]);
   return { identity, kid, key, algorithms: new Set(supported) };
 }
 
-/** Public members only: a private key that a provider shows by mistake is not taken as one. */
+/** Public members only: a private key that a provider publishes by mistake is not loaded as one. */
 function importKey({ kty, n, e, crv, x, y }: JsonObject): KeyObject | undefined {
   if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') return undefined;
   const members: JsonObject = kty === 'RSA' ? { n, e } : kty === 'EC' ? { crv, x, y } : { crv, x };
   if (!hasStringsOnly(members)) return undefined;
   try {
-    // node:crypto checks that they are there, and that a point lies on its curve.
+    // node:crypto checks that they are present, and that a point is on its curve.
     const key = createPublicKey({ key: { kty, ...members }, format: 'jwk' });
     if (key.asymmetricKeyType !== 'rsa') return key;
     const modulus = Buffer.from(key.export({ format: 'jwk' }).n ?? '', 'base64url');
@@ -73,7 +74,7 @@ function importKey({ kty, n, e, crv, x, y }: JsonObject): KeyObject | undefined 
 const hasStringsOnly = (members: JsonObject): members is Readonly<Record<string, string>> =>
   isStringArray(Object.values(members));
 
-// CVE-2017-15361 (ROCA): RSA keys of a broken generator, whose private key can be computed.
+// CVE-2017-15361 (ROCA): RSA keys from a broken generator, whose private keys can be computed.
 
 const GENERATOR = 65_537n;
 
@@ -83,8 +84,8 @@ const PRIMES = [
 ].map(BigInt);
 
 /**
- * Tells whether a modulus bears the mark of that generator: modulo every small prime it is a power of
- * 65537. A sound modulus does so by chance about once in 2^27 or more.
+ * Returns true if a modulus has the fingerprint of that generator: modulo every small prime it is a power of
+ * 65537. A sound modulus has it by chance at most about once in 2^27.
  */
 const hasRocaWeakness = (modulus: bigint) =>
   powersByPrime.every(([prime, powers]) => powers.has(modulus % prime));
@@ -98,17 +99,17 @@ const powersByPrime = PRIMES.map((prime) => {
 // RFC 7518 §3.1, RFC 8037 §3.1: the signature algorithms that are accepted.
 
 export interface Algorithm {
-  /** Tells whether a public key can be used with it. */
+  /** Returns true if a public key can be used with it. */
   supportsKey(key: KeyObject): boolean;
   verify(signingInput: Buffer, key: KeyObject, signature: Buffer): boolean;
-  /** The hash that it signs with this key (OpenID Connect Core §3.1.3.6). */
+  /** The hash that the algorithm uses with this key (OpenID Connect Core §3.1.3.6). */
   hash(text: string, key: KeyObject): Buffer;
 }
 
 /** Smaller moduli, and exponents below 3, are forgeable. */
 const MIN_RSA_BITS = 2048;
 const MIN_RSA_EXPONENT = 3n;
-/** Nobody needs more, and one as long as the modulus makes each check of a signature a hundred times as dear. */
+/** Nobody needs more, and an exponent as long as the modulus makes each signature check a hundred times as expensive. */
 const MAX_RSA_EXPONENT = 2n ** 32n;
 
 const createAlgorithm = (
@@ -139,7 +140,7 @@ function isRsa({ asymmetricKeyType: type, asymmetricKeyDetails: details = {} }: 
   );
 }
 
-/** RFC 8017 §8.1.2, §8.2.2: as long as the modulus. OpenSSL would take one without its leading zeros, too. */
+/** RFC 8017 §8.1.2, §8.2.2: as long as the modulus. OpenSSL would also accept one without its leading zeros. */
 function createRsa(bits: number, padding?: SigningOptions): Algorithm {
   const rsa = createAlgorithm(isRsa, `sha${bits}`, padding);
   return {

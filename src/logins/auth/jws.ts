@@ -28,7 +28,7 @@ export interface ParsedToken extends TokenHeader {
 
 /** The form of one kind of token, checked before its signature, and advice for tokens of another form. */
 export interface TokenForm {
-  /** Names the setting of the largest length, after the number. */
+  /** Names the setting for the maximum length, after the number. */
   readonly lengthSetting?: string;
   /** With an article. */
   readonly kind: string;
@@ -56,7 +56,7 @@ export const ACCESS_TOKEN: TokenForm = {
     opaque:
       'Most likely it is an opaque access token, which only its issuer can check. With OAUTH_MODE=broker the gateway issues tokens of its own, and this does not matter (/modes). Otherwise configure the provider to issue JWT access tokens for this service (/providers).',
     encrypted: 'Switch encryption of access tokens off at the provider.',
-    // Keycloak signs refresh tokens so, and access tokens if configured to.
+    // Keycloak signs refresh tokens this way, and access tokens if configured to.
     signedBySecret:
       'If it is a refresh token, send the access token; if it is the access token, choose another signature algorithm for access tokens at the provider.',
   },
@@ -165,8 +165,8 @@ export const readPayload = ({ payload }: ParsedToken) =>
     expected: 'a JSON object',
   });
 
-// §5.2: finds the key that signed a token. The result depends on the token and the key only, so it may be remembered; checks
-// that depend on anything else (issuer, audience, times, kind of token) are never cached.
+// §5.2: finds the key that signed a token. The result depends only on the token and the key, so it may be remembered; checks that
+// depend on anything else (issuer, audience, times, kind of token) are never cached.
 
 /** Finds the key that made the signature. A remembered signer counts as long as it is among the keys. */
 export function findSigner(

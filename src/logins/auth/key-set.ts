@@ -28,7 +28,7 @@ interface KeySetSource {
   readonly metadata?: ProviderMetadata | undefined;
   /** The owner, for the log; defaults to the provider. */
   readonly owner?: { readonly name: string; readonly advice: string };
-  /** The most candidates for one token; all by default. */
+  /** Maximum number of candidates for one token; all by default. */
   readonly maxCandidates?: number;
 }
 
@@ -104,7 +104,7 @@ export function createKeySet(
   async function refreshAndFind(hint: KeyHint) {
     if (refresher.running) {
       const failure = await refresher.running;
-      // A provider that stalls would stall the next fetch, too: no caller waits for both.
+      // A provider that stalls would also stall the next fetch: no caller waits for both.
       if (failure) failUnavailable(failure.cause);
       // It may have begun before the key was published: only the named key settles it.
       const named = selectCandidates(keys, hint, maxCandidates).filter(
@@ -146,7 +146,7 @@ export function createKeySet(
      */
     waitForKeys: (): Promise<void> =>
       limitWaiting(async () => {
-        // They may have arrived while the caller was counted.
+        // They may have arrived while the caller was being counted.
         if (keys !== undefined) return;
         const failure = await (refresher.running ?? refresher.refreshLater());
         if (failure && keys === undefined) failUnavailable(failure.cause);

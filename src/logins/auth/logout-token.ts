@@ -1,4 +1,4 @@
-// §13.4: that the provider logged somebody out: a logout token, verified in full (OpenID Connect Back-Channel Logout §2.6).
+// §13.4: reports that the provider logged a user out: a logout token, fully verified (OpenID Connect Back-Channel Logout §2.6).
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -25,19 +25,19 @@ import {
 } from './provider-token.ts';
 import { formatSeconds, readSubject } from './token-verifier.ts';
 
-/** The user or the session that the provider has logged out: `user`, `sid`, or both are there. */
+/** The user or the session that the provider has logged out: `user`, `sid`, or both are set. */
 export interface LogoutToken {
   readonly jti: string;
-  /** Until when it would be accepted again: epoch seconds. */
+  /** When it stops being accepted if sent again, in epoch seconds. */
   readonly acceptedUntil: number;
   readonly user: UserIdentity | undefined;
   /** The session at the provider. */
   readonly sid: string | undefined;
 }
 
-/** Anybody may send one: those of providers have a tenth of that. */
+/** Anybody may send one; real ones have a tenth of this size. */
 const MAX_BYTES = 16_384;
-/** Counted from its `iat`. It tells of something that happened just now; whoever sends it later is not the provider. */
+/** Counted from its `iat`. It reports something that has just happened; a later sender is not the provider. */
 const MAX_AGE_SECONDS = 600;
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
@@ -62,7 +62,7 @@ const KIND: ProviderTokenKind = {
   name: 'logout token',
   form: {
     kind: 'a logout token',
-    // Strictly: `JWT` is the type of an ID token, too.
+    // Strictly: `JWT` is also the type of an ID token.
     type: /^logout\+jwt$/i,
     types: 'logout+jwt, or no typ',
     advice: {
@@ -114,13 +114,13 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
   }
 
   return {
-    /** Undefined where a key that is not at hand may have signed it. */
+    /** Undefined if a key that is not at hand may have signed it. */
     verifyAtHand(text: string) {
       const { token, logoutToken } = read(text);
       const signer = nameMember(KIND, 'signature', () => findSignerAtHand(token, keySet));
       return signer && logoutToken;
     },
-    /** @throws GatewayError `key_set_unavailable`, too. */
+    /** @throws GatewayError, also `key_set_unavailable`. */
     async verify(text: string) {
       const { token, logoutToken } = read(text);
       await requireSigner(KIND, token, keySet);
@@ -129,7 +129,7 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
   };
 }
 
-/** Its age after the times themselves are known to be numbers. */
+/** Its age is checked once the times are known to be numbers. */
 const checkAge: ClaimCheck = (kind, { iat }, { now, clockToleranceSeconds }) => {
   const at = readTime(kind, 'iat', iat);
   const limit = MAX_AGE_SECONDS + clockToleranceSeconds;
@@ -150,7 +150,7 @@ const checkEvents: ClaimCheck = (kind, { events }) => {
   });
 };
 
-/** §2.4: else the logout token could be taken for an ID token, and an ID token for one. */
+/** §2.4: otherwise a logout token could be mistaken for an ID token, and vice versa. */
 const checkNoNonce: ClaimCheck = (_kind, claims) => {
   if (!Object.hasOwn(claims, 'nonce')) return;
   failLogoutToken('nonce', 'The logout token has a nonce claim, which only an ID token has.', {

@@ -1,4 +1,4 @@
-// §13.6: clients that log in as themselves, as the configuration file names them now.
+// §13.6: clients that log in as themselves, as the current configuration file names them.
 
 import { hashSha256 } from '../../platform/ids.ts';
 import { quote } from '../../platform/text.ts';
@@ -10,17 +10,17 @@ export interface MachineClient {
   readonly credentials: MachineCredentials;
   readonly scopes: readonly string[];
   readonly groups: readonly string[];
-  /** URLs of this gateway, or paths of it; undefined for all of it. */
+  /** URLs or paths of this gateway; undefined for all of it. */
   readonly resources: readonly string[] | undefined;
-  /** Most calls in a window; undefined where it is counted as any user is. */
+  /** Maximum number of calls per window; undefined if it is counted like any user. */
   readonly rateLimit: number | undefined;
-  /** Changes with all that its tokens were given for, and with what it proves itself by. */
+  /** Changes with anything that its tokens were issued for, and with its credentials. */
   readonly mark: string;
-  /** Its place in the file, for messages: `postern.yaml:12: clients[0]`. */
+  /** Its position in the file, for messages: `postern.yaml:12: clients[0]`. */
   readonly place: string;
 }
 
-/** The proof that a client is itself. */
+/** The client's proof of identity. */
 export type MachineCredentials =
   /** SHA-256 of the secret, base64url. */
   | { readonly kind: 'secret'; readonly hash: string }
@@ -31,7 +31,7 @@ export interface MachineClientsConfig {
   readonly clients?: readonly MachineClient[];
 }
 
-/** A client as it is written, with its mark. */
+/** A client as written in the file, with its mark. */
 export const markClient = (client: Omit<MachineClient, 'mark'>): MachineClient => {
   const { id, credentials, scopes, resources } = client;
   const proof =
@@ -42,19 +42,19 @@ export const markClient = (client: Omit<MachineClient, 'mark'>): MachineClient =
   return { ...client, mark };
 };
 
-/** Tells whether the file lets its tokens be for the operators' API: one for all servers would serve that, too. */
+/** True if the file allows its tokens to be used for the operators' API: a token for all servers would also work there. */
 export const mayOperate = ({ resources }: MachineClient, baseUrl: string): boolean =>
   resources === undefined ||
   resources.some((one) => ['/admin', `${baseUrl}/admin`].includes(one.replace(/\/$/, '')));
 
-/** The beginning of their `sub`. No provider's may have it. */
+/** The prefix of their `sub`. No `sub` from a provider may have it. */
 export const MACHINE_SUBJECT_PREFIX = 'client:';
 
-/** Why a token of the provider that names one is refused. */
+/** Why a provider's token that names one is refused. */
 export const describeMachineSubject = (token: string, sub: string): string =>
   `The sub claim of the ${token} is ${quote(sub)}; no user may begin with "client:", which is what machine clients of this gateway are called.`;
 
-/** They are users of the gateway itself, so that none can be taken for a user of the provider. */
+/** They are users of the gateway itself, so that none can be mistaken for a user of the provider. */
 export const toMachineUser = (clientId: string, baseUrl: string): UserIdentity => ({
   issuer: baseUrl,
   sub: MACHINE_SUBJECT_PREFIX + clientId,
@@ -67,7 +67,7 @@ export const findIssuerOf = (
 
 export type MachineClients = ReturnType<typeof createMachineClients>;
 
-/** Those of the file that is served. A client is another object once the file was loaded anew. */
+/** The clients of the current file. A client is a different object once the file has been reloaded. */
 export function createMachineClients(first: readonly MachineClient[] = []) {
   let byId = index(first);
   const listeners: ((ids: readonly string[]) => void)[] = [];
@@ -81,7 +81,7 @@ export function createMachineClients(first: readonly MachineClient[] = []) {
       const changed = before.filter(({ id, mark }) => byId.get(id)?.mark !== mark);
       for (const listener of listeners) listener(changed.map(({ id }) => id));
     },
-    /** Told of those whose tokens are worth nothing any more: they are gone, or others now. */
+    /** Called with clients whose tokens are no longer valid, because the clients were removed or changed. */
     onChange: (listener: (ids: readonly string[]) => void): void => void listeners.push(listener),
   };
 }

@@ -1,5 +1,5 @@
-// §5.11: who is let in by the gateway's own tokens. One is opened and judged here; whether its grant still stands is asked
-// in the step that counts the call (`UserContext.grant`).
+// §5.11: whom the gateway's own tokens admit. Tokens are decrypted and checked here; the step that counts the call checks whether
+// the grant still exists (`UserContext.grant`).
 
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -22,14 +22,14 @@ import { failToken } from './jws.ts';
 import { type MachineClient, type MachineClients, mayOperate } from './machine-clients.ts';
 import { describeClaims } from './token-verifier.ts';
 
-/** A grant as this process read it last, and who that is. */
+/** A grant as this process last read it, and its user. */
 interface KnownGrant extends Pick<StoredGrant, 'grant' | 'version'> {
-  /** Users by the scopes of a token, of which most grants have one kind. */
+  /** Users by the scopes of a token; most grants have only one set of scopes. */
   readonly users: Map<number, UserContext>;
   /** The client that logged in as itself, as the configuration file had it when the users were made. */
   usersOf: MachineClient | undefined;
   readonly userKey: string;
-  /** It was noted that the tokens of this generation are in use. */
+  /** It has been recorded that the tokens of this generation are in use. */
   isUseNoted: boolean;
 }
 
@@ -40,21 +40,21 @@ export function createOwnTokenVerifier(
   machineClients: MachineClients,
 ) {
   const { baseUrl } = config.server;
-  // A grant of another provider has ended with the change.
+  // A grant from another provider ended when the provider was changed.
   const { issuer } = oauth.provider;
   const assertionIssuers = oauth.idJag.isEnabled ? oauth.idJag.issuers : [];
   const known = createBoundedMap<string, KnownGrant>('grants');
   const openedTokens = createBoundedMap<string, AccessToken>('openedTokens');
   const reading = createSingleFlight<string, KnownGrant>();
   const acceptsResource = createResourceCheck(baseUrl);
-  /** The scopes of the token by which a user came. */
+  /** The scopes of the token that admitted a user. */
   const scopeMasks = new WeakMap<UserContext, number>();
 
   /**
-   * The client that logged in as itself, as the file has it now. Asked at each call: replicas load the file at different times, and a
-   * client must be out at each that knows.
+   * The client that logged in as itself, as in the current file. Looked up at each call: replicas load the file at different
+   * times, and a removed client must be refused by each replica that knows.
    *
-   * @throws GatewayError `token_revoked` where it is gone, or another now.
+   * @throws GatewayError `token_revoked` if it was removed or changed.
    */
   function requireMachineClient({ grant }: KnownGrant): MachineClient | undefined {
     const mark = getClientMark(grant);
@@ -66,7 +66,7 @@ export function createOwnTokenVerifier(
   function findUser(entry: KnownGrant, scopeMask: number) {
     const client = requireMachineClient(entry);
     const { users } = entry;
-    // Its groups and its limit are those of the file that is served.
+    // Its groups and its limit come from the current file.
     if (client !== entry.usersOf) users.clear();
     entry.usersOf = client;
     const found = users.get(scopeMask);
@@ -82,9 +82,9 @@ export function createOwnTokenVerifier(
     const endsAt = grants.computeAgeEnd(grant);
     const check = { id, clientId: client.id, key: buildGrantKey(id), version, endsAt };
     const scope = unmaskScopes(grant.scopes, scopeMask).join(' ');
-    // The use of a token was granted here: the provider's word is about its own tokens.
+    // The permission to use the token was granted here: what the provider says concerns its own tokens.
     const { scp: _, ...claims } = grant.claims;
-    // With an assertion of the issuer it is a person who calls, whichever client it is that authenticated.
+    // With an assertion from the issuer, the caller is a person, whichever client authenticated.
     if (usersOf === undefined || grant.assertion !== undefined)
       return {
         ...describeClaims(user.sub, { ...claims, scope }),
@@ -108,7 +108,7 @@ export function createOwnTokenVerifier(
       );
     let opened = openedTokens.get(token);
     if (opened === undefined) {
-      // A token that does not open is not kept: anybody could send more of it.
+      // A token that cannot be decrypted is not cached: anybody could send more of them.
       opened = codec.readAccessToken(token) ?? failUnknown(token);
       openedTokens.set(token, opened);
     }
@@ -146,7 +146,7 @@ export function createOwnTokenVerifier(
     return entry;
   }
 
-  /** From now on the refresh token before is of use to nobody but a thief. Nobody waits for it. */
+  /** From now on, the previous refresh token is only useful to a thief. Not awaited. */
   function noteUse(id: string, entry: KnownGrant) {
     entry.isUseNoted = true;
     grants
@@ -165,10 +165,10 @@ export function createOwnTokenVerifier(
   }
 
   function admit(opened: AccessToken, entry: KnownGrant, path: string): UserContext {
-    // No two grants have an id in common; if they had, nobody should be taken for somebody else.
+    // No two grants share an ID; if they did, no user must be mistaken for another.
     if (opened.userKey !== entry.userKey) failUnknown('');
     if (ADMIN.test(path)) {
-      // Nobody logged in: a client says that an operator wants it, and has no page to show them what.
+      // Nobody logged in: the client claims that an operator wants it, and no page shows the operator what it does.
       if (entry.grant.assertion !== undefined)
         failToken(
           'The token was given for an assertion (ID-JAG), which does not serve operators. Log in as an operator.',
@@ -185,15 +185,15 @@ export function createOwnTokenVerifier(
 
   return {
     /**
-     * For a call at `path`. A promise only where the grant has to be read first: `beforeFetch` is called then, and what it
-     * throws ends the check.
+     * For a call at `path`. A promise only if the grant has to be read first: `beforeFetch` is called then, and an error from it
+     * ends the check.
      *
-     * @throws GatewayError with a reason of §7.1, or what the store throws, at once or by the promise.
+     * @throws GatewayError with a reason of §7.1, or the store's error, thrown at once or through the promise.
      */
     verify(token: string, beforeFetch: (() => Promise<void>) | undefined, path: string) {
       const opened = open(token, path);
       const entry = known.get(opened.grantId);
-      // A token of a pair that this process has not heard of: that it is in use has to be noted.
+      // A token of a pair that is new to this process: its use has to be recorded.
       if (entry !== undefined && opened.generation <= entry.grant.issued.generation)
         return admit(opened, entry, path);
       return (async () => {
@@ -201,7 +201,7 @@ export function createOwnTokenVerifier(
         return admit(opened, await read(opened.grantId), path);
       })();
     },
-    /** The same user, of a grant that has changed. @throws GatewayError `token_revoked`. */
+    /** The same user, for a grant that has changed. @throws GatewayError `token_revoked`. */
     async reload(user: UserContext) {
       if (user.grant === undefined) return user;
       const entry = await read(user.grant.id);
@@ -230,10 +230,10 @@ function createResourceCheck(baseUrl: string) {
     hashes.some((hash) => ofAll.has(hash) || listHashes(path).includes(hash));
 }
 
-/** All that operators call is one resource. */
+/** Everything that operators call is one resource. */
 const ADMIN = /^\/admin(\/|$)/;
 
-/** With a slash at the end, and without. */
+/** With and without a trailing slash. */
 const listEquivalents = (url: string): readonly string[] => [url, `${url}/`];
 
 /** `postern doctor` recognizes gateways with tokens of their own by these two sentences. */

@@ -1,5 +1,5 @@
-// §13.1, §13.4: what ID tokens and logout tokens have in common: how one is read, and the claims that both must have
-// (OpenID Connect Core §3.1.3.7, Back-Channel Logout §2.6).
+// §13.1, §13.4: what ID tokens and logout tokens have in common: how they are parsed, and the claims that both must have (OpenID
+// Connect Core §3.1.3.7, Back-Channel Logout §2.6).
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
@@ -33,7 +33,7 @@ export interface ProviderTokenRules {
   readonly issuer: string;
   /** The gateway's own client at the provider. */
   readonly clientId: string;
-  /** `BASE_URL`: what the gateway is called. No user may be. */
+  /** `BASE_URL`: the gateway's own name. No user may have it. */
   readonly baseUrl: string;
   readonly clockToleranceSeconds: number;
 }
@@ -43,7 +43,7 @@ export interface ExpectedClaims extends ProviderTokenRules {
   readonly now: number;
 }
 
-/** Reads a token of whose signature and claims nothing is known yet. Throws as the kind fails. */
+/** Parses a token whose signature and claims have not been verified yet. Throws the kind's error. */
 export function createReadToken(kind: ProviderTokenKind) {
   const parseToken = createTokenParser(kind.maxBytes, kind.form);
 
@@ -53,7 +53,7 @@ export function createReadToken(kind: ProviderTokenKind) {
   };
 }
 
-/** The key that made the signature. @throws GatewayError as the kind fails, or `key_set_unavailable`. */
+/** The key that made the signature. @throws GatewayError of the kind, or `key_set_unavailable`. */
 export const requireSigner = (
   kind: ProviderTokenKind,
   token: ParsedToken,
@@ -61,7 +61,7 @@ export const requireSigner = (
 ): Promise<VerificationKey> =>
   verifySignature(token, keySet).catch((thrown: unknown) => failAs(kind, 'signature', thrown));
 
-// Code that is shared with access tokens speaks of "the token", which is this one, and calls it invalid.
+// Code shared with access tokens calls this one "the token", and reports it as invalid.
 
 export function nameMember<Value>(kind: ProviderTokenKind, member: string, read: () => Value) {
   try {
@@ -71,7 +71,7 @@ export function nameMember<Value>(kind: ProviderTokenKind, member: string, read:
   }
 }
 
-/** @throws GatewayError of the kind for what is wrong with the token; else what was thrown. */
+/** @throws GatewayError of the kind for a problem with the token; otherwise rethrows the error. */
 function failAs(kind: ProviderTokenKind, member: string, thrown: unknown): never {
   const isOfToken = thrown instanceof GatewayError && thrown.row.status === 401;
   if (!isOfToken) throw thrown;

@@ -94,7 +94,7 @@ interface TokenRules
   readonly baseUrl: string;
   /** Claims that only tokens of another kind have. */
   readonly foreignClaims: readonly ForeignClaim[];
-  /** Returns true for the audience of a server behind the gateway, which is accepted, too (§18.2). */
+  /** Returns true for the audience of a server behind the gateway, which is also accepted (§18.2). */
   readonly isServerAudience: (audience: string) => boolean;
   /** `MAX_TOKEN_BYTES`. */
   readonly maxTokenBytes: number;
@@ -139,7 +139,7 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
     /**
      * Verifies a token. A promise only if a key has to be fetched: `beforeFetch` is called then, and an error of it ends the check.
      *
-     * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
+     * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or through the promise.
      */
     verify(text: string, beforeFetch?: () => Promise<void>): UserContext | Promise<UserContext> {
       const token = parseToken(text);
@@ -150,7 +150,7 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
     },
     /**
      * Checks form and claims as `verify` does, and neither checks nor remembers the signature. For tokens that came from the
-     * provider itself, by TLS; never to admit a caller. Does not throw.
+     * provider itself, over TLS; never to admit a caller. Does not throw.
      */
     inspect(text: string): TokenInspection {
       try {
@@ -282,7 +282,7 @@ const SLOW_REQUEST_SECONDS = 60;
 
 /**
  * Computes for how long the use of a single-use token is noted. Its times refuse it from `acceptedUntil` on (epoch seconds); a
- * request that was checked just before must find the note, too.
+ * request that was checked just before must also find the record.
  */
 export const computeNotedSeconds = (acceptedUntil: number, nowMs: number): number =>
   Math.max(0, Math.ceil(acceptedUntil - nowMs / 1000)) + SLOW_REQUEST_SECONDS;

@@ -1,4 +1,4 @@
-// RFC 6749 §4.1.3, RFC 7636: the grant type `authorization_code`: a client redeems its code for tokens of the gateway's own.
+// RFC 6749 §4.1.3, RFC 7636: the grant type `authorization_code`: a client redeems its code for the gateway's own tokens.
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
@@ -52,7 +52,7 @@ export function createAuthorizationCodeGrant(
         if (asked.scopes?.some((one) => !scopes.includes(one))) fail('invalid_scope');
         if (asked.resources?.some((one) => !coversResource(resources, one, runtime))) failTarget();
       } catch (refusal) {
-        // No grant comes of it: the provider's tokens are revoked.
+        // It results in no grant: the provider's tokens are revoked.
         void ends.tellProviderInTurn(issued);
         throw refusal;
       }
@@ -114,17 +114,17 @@ interface CodeRequest {
 type CodeUse =
   /** `problem`: the caller is not the code's client, and gets no tokens. The code is used up all the same. */
   | { readonly kind: 'first'; readonly issued: GrantCode; readonly problem: string | undefined }
-  /** A second use, by its client or somebody who knows all that the client knows. */
+  /** A second use, by its client or somebody who knows everything that the client knows. */
   | { readonly kind: 'again'; readonly grantId: string; readonly user: UserIdentity };
 
 /** Used codes are remembered for ten minutes, the longest that RFC 6749 §4.1.2 recommends for a code. */
 const USED_SECONDS = 600;
 
 /**
- * Decides what a use of a code does to its record. The result is undefined for a code that does not exist, and for a used one that
- * another than its client sends. RFC 6749 §4.1.2 and RFC 9700 §4.2.4 have the server revoke the tokens of the first use, if possible.
- * But a caller who has only seen the code, in a log or a browser history, could not have redeemed it, and so raises no doubt about
- * those tokens: otherwise any reader of a code could log its user out.
+ * Decides what a use of a code does to its record. The result is undefined for a code that does not exist, and for a used one
+ * that is sent by a client other than its own. RFC 6749 §4.1.2 and RFC 9700 §4.2.4 have the server revoke the tokens of the first
+ * use, if possible. But a caller who has only seen the code, in a log or a browser history, could not have redeemed it, and so
+ * raises no doubt about those tokens: otherwise any reader of a code could log its user out.
  */
 function decideCodeUse(
   found: GrantCode | UsedCode | undefined,

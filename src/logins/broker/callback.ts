@@ -56,8 +56,8 @@ export function createCallback(
     const state = parameters.require('state');
     const { clientId } = (await logins.get(state)) ?? failLoginExpired();
     return addFacts({ client: truncateForLog(clientId) }, async () => {
-      // Used up in any case: a code that came to another browser stands in its address bar, and must be worth nothing to the attacker who
-      // began the login.
+      // Used up in any case: a code that reached a different browser is in its address bar, and must be useless to the attacker
+      // who began the login.
       const login = (await logins.take(state)) ?? failLoginExpired();
       if (login.browser !== browsers.readHash(cookie))
         failRequest(
@@ -94,7 +94,7 @@ export function createCallback(
           facts: nameUser(user),
         };
       }
-      // Another user gave the approval: this one is asked.
+      // A different user gave the approval: this one is asked.
       if (approval && !(await approvals.confirm(approval, user, clientId, logoutMark)))
         return { ...createRedirectReply(buildAuthorizeUrl(login.query)), facts: nameUser(user) };
       if (login.account !== undefined) {
@@ -115,7 +115,7 @@ export function createCallback(
     }
   }
 
-  /** The client gets the error and shows it to its user; an answer that makes no sense becomes a page. */
+  /** The client gets the error and shows it to its user; an unusable answer becomes a page. */
   function respondToFailure(login: Login, error: GatewayError): Reply {
     if (error.key === 'unusable_provider_answer' && login.account === undefined) {
       const { code, description } = describeOAuthError(error);
@@ -180,7 +180,7 @@ const listError = (code: string | undefined, description?: string): Pairs => [
   ['error_description', description],
 ];
 
-/** Limit of the provider's text, in characters. */
+/** Maximum length of the provider's error text, in characters. */
 const MAX_ERROR_TEXT = 500;
 
 const readErrorText = (parameters: RequestParameters, name: string) => {
@@ -216,8 +216,8 @@ async function checkResponseIssuer(
 const TOKEN_REFUSED =
   'The identity provider does not accept the access token that it has just issued.';
 
-// Unusable answers of the provider. Only operators of the provider or the gateway can fix them: users see which member of which answer it
-// is.
+// Unusable answers of the provider. Only operators of the provider or the gateway can fix them: users see which member of which
+// response is the problem.
 
 /** Details about the user are not for a client without a grant. */
 function withoutUserDetails(error: GatewayError, issuer: string) {

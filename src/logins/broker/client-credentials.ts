@@ -77,7 +77,9 @@ export function createClientCredentialsGrant(
   };
 }
 
-/** Official clients ask for all `scopes_supported`, which are about people: a client without these scopes is not refused for that. */
+/**
+ * Official clients request all `scopes_supported`, which concern people: a client without these scopes is not refused for that.
+ */
 function readScopes(parameters: RequestParameters, { scopes }: MachineClient) {
   const asked = parseScope(parameters.get('scope')).filter(
     (one) => scopes.includes(one) || !ABOUT_USERS.has(one),
@@ -121,7 +123,7 @@ export const createFindMachineLogin = (
         },
       };
     } catch {
-      // An error of the request is reported once the request was counted.
+      // An error in the request is reported once the request has been counted.
       return undefined;
     }
   };

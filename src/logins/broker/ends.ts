@@ -1,4 +1,4 @@
-// §5.11: ends logins, one or many, for any cause: here at once, and at the provider as far as it supports revocation.
+// §5.11: ends one or many logins, for any reason: here at once, and at the provider if it supports revocation.
 
 import type { RevokeTokens } from '../../http/oauth-client/provider-api.ts';
 import type { Connections } from '../../mcp/upstream/connections.ts';
@@ -137,7 +137,7 @@ export function createLoginEnds(
       by: GrantEndedBy,
       noteEnd: (grant: Grant) => void,
     ) {
-      // Before the list is read: a login that is not listed yet finds the note.
+      // Before the list is read: a login that is not listed yet finds the record.
       const logoutMark = await logouts.note(selection, by);
       // Without their claims: this may be every grant of the gateway, and the provider may be slow.
       const ended: EndedLogin[] = [];
@@ -200,7 +200,7 @@ function createFilter({ user, client, session }: GrantSelection) {
 
 /** Concurrent users: each may have a connection to every server, all of which are asked. */
 const MAX_USERS_AT_ONCE = 4;
-/** Enough for a logout of everybody. */
+/** Enough for a logout of all users. */
 const MAX_USERS_WAITING = 10_000;
 
 function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connections) {

@@ -1,5 +1,5 @@
-// Login in progress at the provider, of a client or for a page of the gateway's own: its record, and the request to the provider, with the
-// gateway's own state, PKCE and callback.
+// Login in progress at the provider, of a client or for one of the gateway's own pages: its record, and the request to the
+// provider, with the gateway's own state, PKCE and callback.
 
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../config/rules.ts';
@@ -20,14 +20,14 @@ const LOGIN_SECONDS = 600;
 export const createLoginRecords = (runtime: BrokerRuntime) =>
   createSecretRecords<Login>(runtime, 'login', LOGIN_SECONDS);
 
-/** A login under way at the provider; found by the state that the provider brings back. */
+/** A login in progress at the provider; found by the state that the provider returns. */
 export interface Login {
   readonly browser: string;
   readonly clientId: string;
-  /** For the log: a client known by a document is not looked up again. */
+  /** For the log: a client that is identified by its metadata document is not looked up again. */
   readonly clientName?: string | undefined;
   readonly redirectUri: string;
-  /** Query of the authorization request, without the question mark; empty for a page of the gateway's own. */
+  /** Query of the authorization request, without the question mark; empty for one of the gateway's own pages. */
   readonly query: string;
   /** The client's own state. */
   readonly state: string | undefined;
@@ -42,13 +42,13 @@ export interface Login {
   readonly codeVerifier: string;
   readonly nonce: string | undefined;
   /**
-   * RFC 9207: whether the provider's metadata promise `iss` in its response. Stored here because the callback may come to a replica that
-   * cannot fetch them at that moment. Undefined if they were unavailable.
+   * RFC 9207: whether the provider's metadata promises `iss` in its response. Stored here because the callback may come to a
+   * replica that cannot fetch them at that moment. Undefined if they were unavailable.
    */
   readonly sendsIssuer?: boolean | undefined;
   /**
-   * Set for a login for a page of the gateway's own, which gets no code: `redirectUri` is the page. The provider must have asked for the
-   * password since `freshSince` (epoch milliseconds).
+   * Set for a login for one of the gateway's own pages, which gets no code: `redirectUri` is the page. The provider must have
+   * asked for the password since `freshSince` (epoch milliseconds).
    */
   readonly account?: { readonly freshSince?: number } | undefined;
   /** Undefined without a consent page. */
@@ -117,7 +117,7 @@ interface LoginsUnderWay {
   readonly endpoints: ProviderEndpoints;
 }
 
-/** The request to the provider for any login, of a client or for a page of the gateway's own. */
+/** The request to the provider for any login, of a client or for one of the gateway's own pages. */
 interface LoginRequest extends Pick<Login, 'codeVerifier' | 'nonce'> {
   readonly baseUrl: string;
   /** The gateway's own client ID at the provider. */
@@ -180,7 +180,7 @@ export function buildProviderScope(
   return [...new Set([...requested, ...listOwnScopes(config)])].join(' ');
 }
 
-/** The scopes that a client is granted, and its user is shown: those that it asked for, then the added ones, each once. */
+/** The scopes that a client is granted and its user is shown: those that it requested, then the added ones, each once. */
 export function listGrantedScopes(
   config: ProviderParametersConfig,
   requestedScope: string | undefined,

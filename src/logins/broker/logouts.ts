@@ -1,5 +1,5 @@
-// §5.11: tombstones of logouts of a user, a client, a session at the provider, or everybody. They end what no list names: logins in
-// progress, codes, sessions at /account, and approvals of browsers.
+// §5.11: tombstones for logouts of a user, a client, a session at the provider, or all users. They end everything that is in no
+// list: logins in progress, codes, sessions at /account, and approvals in browsers.
 
 import { hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutKey, LOGOUT_COUNT_KEY } from '../../store/keys.ts';
@@ -8,7 +8,7 @@ import type { ProviderSession } from '../grants/grants.ts';
 import { hashSid, hashUser } from '../grants/token-codec.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
-/** Selects the logins for which all given members hold. At least one must be given: an empty selection never means everybody. */
+/** Selects the logins that match all given members. At least one must be given: an empty selection never means all users. */
 export type GrantSelection = Selected &
   (
     | Required<Pick<Selected, 'user'>>
@@ -86,25 +86,25 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
     }
   }
 
-  // Starts at the time of day, so that it keeps rising if it was lost.
+  // Starts at the current time, so that it keeps increasing if it was lost.
   const count = () =>
     change(LOGOUT_COUNT_KEY, countedSeconds, (current) => Math.max(current + 1, clock.now()));
 
   const raise = (key: string, seconds: number, mark: number) =>
     change(key, seconds, (current) => Math.max(current, mark));
 
-  /** True if one of the keys has a later number than the mark. */
+  /** True if one of the keys has a higher number than the mark. */
   async function isNotedAfter(mark: number, keys: readonly string[]) {
     const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
     if (latest <= mark) return false;
-    // A store of several servers can lose the count and keep the notes: no user could log in until those have expired.
+    // A store with several servers can lose the counter but keep the records: no user could log in until those have expired.
     if ((await readNumber(LOGOUT_COUNT_KEY)) < latest)
       await raise(LOGOUT_COUNT_KEY, countedSeconds, latest);
     return true;
   }
 
   return {
-    /** The mark of what begins now. */
+    /** The mark for logins that begin now. */
     getMark: () => readNumber(LOGOUT_COUNT_KEY),
     /** Notes a logout, before its caller ends the listed logins. Resolves to the mark of what begins afterwards. */
     async note({ user, client, session }: GrantSelection, by: GrantEndedBy): Promise<number> {
@@ -120,7 +120,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
       await raise(buildKey(concerned), seconds, mark);
       return mark;
     },
-    /** Notes that a user or operator ended one login, while others of the same user and client go on. */
+    /** Notes that a user or operator ended one login, while others of the same user and client continue. */
     async noteOfOne({ user, client }: Grant) {
       const concerned = { user: hashUser(user), client: client.id };
       await raise(buildApprovalKey(concerned), approvalSeconds, await count());
@@ -144,10 +144,10 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
   };
 }
 
-/** Hashes, except for the client; a missing member stands for any. */
+/** Hashes, except for the client; a missing member matches any value. */
 type Concerned = Readonly<Partial<Record<'user' | 'client' | 'session', string | undefined>>>;
 
-/** All forms of a logout that concern a login. */
+/** All kinds of logouts that affect a login. */
 const listConcerned = (user: string, client: string): readonly Concerned[] => [
   { user },
   { client },

@@ -140,7 +140,8 @@ const OF_CLIENT_OR_USER = new Set([
   'server_error',
 ]);
 
-// RFC 6749 §5.1: validates the provider's token response, member by member. Errors name the member, for whoever has to fix it.
+// RFC 6749 §5.1: validates the provider's token response, member by member. Errors name the member, for the person who has to fix
+// it.
 
 /** The provider's response: its tokens are valid, whatever user they belong to. */
 export interface ProviderAnswer {

@@ -121,7 +121,7 @@ export function createProviderLogout({
     kind: 'public',
     method: 'POST',
     path: '/oauth/backchannel-logout',
-    // Providers need only what §2.8 says, and no cache may keep the reply.
+    // Providers need only what §2.8 specifies, and no cache may store the reply.
     errors: { form: 'oauth', body: 'invalid_request', limit: 'temporarily_unavailable' },
     headers: { 'Cache-Control': 'no-store' },
     limit: 'logout',
@@ -154,7 +154,7 @@ export function createProviderLogout({
   };
 }
 
-/** After a process died in the middle, the token can be sent again after so long. */
+/** If a process dies halfway, the token can be sent again after this time. */
 const UNDER_WAY_SECONDS = 30;
 
 const USED = 'used';

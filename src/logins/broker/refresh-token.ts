@@ -40,13 +40,13 @@ export function createRefreshTokenGrant(
     Object.assign(facts, nameUser(user));
 
     return async function rotate() {
-      // Before the provider is asked, which may take the renewal for a second use of its own token.
+      // Before the provider is asked, which may mistake the renewal for a second use of its own token.
       if (decideRefresh(stored.grant, asked, runtime, clock.now()).kind === 'reused')
         return endReused();
       const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);
       let decided: RefreshDecision['kind'] | undefined;
       const [changed] = await Promise.all([
-        // Another request, at another replica perhaps, may have rotated the token: its tokens are the answer then.
+        // Another request, perhaps on another replica, may have rotated the token: then its tokens are the response.
         grants.updateForTokens(renewed, (grant) => {
           const decision = decideRefresh(grant, asked, runtime, clock.now());
           decided = decision.kind;
@@ -87,12 +87,12 @@ type RefreshDecision =
   | { readonly kind: 'rotated'; readonly grant: Grant }
   /** The token was replaced, and its successor is in use: one of the two is stolen. */
   | { readonly kind: 'reused' }
-  /** The token was replaced, and asks for something else than its successor was given for. */
+  /** The token was replaced, and the request differs from the one for which its successor was issued. */
   | { readonly kind: 'replaced' }
   /** It was not granted. */
   | { readonly kind: 'otherScope' | 'otherResource' };
 
-/** A replaced token is accepted for so long even if its successor is in use: a client's own requests cross. */
+/** A replaced token is accepted for this long even if its successor is in use, since a client's own requests may cross. */
 const REPLACED_MS = 60_000;
 
 /** `now` in epoch milliseconds. */
@@ -137,13 +137,13 @@ function decideRefresh(
         resources,
         isUsed: false,
       },
-      // Using a replaced token gains its holder no time.
+      // Using a replaced token does not extend its lifetime.
       replaced: { generation, replacedAt: isCurrent ? now : (replaced?.replacedAt ?? now) },
     },
   };
 }
 
-/** Over half of its life is left. */
+/** More than half of its lifetime is left. */
 export const isFresh = ({ issuedAt, expiresAt }: IssuedPair, now: number): boolean =>
   expiresAt - now > (expiresAt - issuedAt) / 2;
 
@@ -171,7 +171,7 @@ export const createRefreshIndex = ({
     const { id, issued, replaced } = stored.grant;
     // The holder of a replaced token must not use up the limit of the login.
     if (token.generation < (replaced?.generation ?? issued.generation)) return undefined;
-    // However many come, the provider is asked once in OAUTH_RENEWAL_SECONDS: seldom enough to count as answered.
+    // However many arrive, the provider is asked once per OAUTH_RENEWAL_SECONDS: rarely enough to count as cheap.
     return { id, isCheap: oauth.tokens.renewalSeconds >= SELDOM_SECONDS };
   },
 });

@@ -1,5 +1,5 @@
-// §5.11: renews grants: asks the provider whether the user still has access, at a client's refresh once in a while, by one replica at a
-// time. A provider that cannot be asked logs no user out.
+// §5.11: renews grants: now and then, at a client's refresh, one replica asks the provider whether the user still has access. If
+// the provider cannot be reached, no user is logged out.
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { GetProviderToken } from '../../http/endpoint/message.ts';
@@ -168,7 +168,7 @@ export function createGrantRenewal(
 
 const ENDED_THERE = 'The provider says that it has ended.';
 
-/** The token by which the provider is asked. */
+/** The token with which the provider is asked. */
 const getRenewalToken = ({ refreshToken, accessToken }: ProviderTokens) =>
   refreshToken ?? accessToken;
 

@@ -1,5 +1,5 @@
-// RFC 6749 §3.3, RFC 8707: the scopes and resources that a client asks for. A token of the gateway's own is for the whole gateway, one
-// server behind it, or the operators' page.
+// RFC 6749 §3.3, RFC 8707: the scopes and resources that a client asks for. One of the gateway's own tokens is valid for the
+// whole gateway, one server behind it, or the operators' page.
 
 import { parseScope } from '../../config/rules.ts';
 import type { ServerUrls } from '../../config/server-urls.ts';
@@ -14,7 +14,7 @@ export interface OwnResources {
   readonly serverUrls: ServerUrls;
 }
 
-/** The scopes and resources of one token request; undefined stands for all that was granted. */
+/** The scopes and resources of one token request; undefined means everything that was granted. */
 export interface AskedPair {
   readonly scopes: readonly string[] | undefined;
   readonly resources: readonly string[] | undefined;
@@ -73,7 +73,7 @@ export function readResourceIndicators(
 }
 
 /**
- * The resources that a machine client asks for, among those it may have; all of those if it names none.
+ * The resources that a machine client requests, among those it may have; all of those if it names none.
  *
  * @throws GatewayError `invalid_target`.
  */

@@ -70,7 +70,7 @@ export function createTokenIssue({
      * The first tokens are for the scopes and resources in `asked`, by default for all that is granted.
      *
      * @param logoutMark - the mark (`Logouts`) of when the login began.
-     * @param over - tells the client of a login that was ended since, with all of its user, say.
+     * @param over - tells the client of a login that was ended since, for example with all logins of its user.
      * @throws GatewayError `invalid_grant`, or the store's error.
      */
     async issueGrant(

@@ -1,5 +1,5 @@
-// RFC 6749 §2.3: authenticates clients. The error does not say which check failed, so that it reveals no client IDs; the log has what was
-// found, and what was expected.
+// RFC 6749 §2.3: authenticates clients. The error does not say which check failed, so that it reveals no client IDs; the log has
+// the found and the expected value.
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { RequestBody } from '../../http/endpoint/message.ts';

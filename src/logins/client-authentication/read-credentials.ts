@@ -12,7 +12,7 @@ export interface SecretCredentials {
 }
 
 export interface AssertionCredentials {
-  /** `client_id` is optional: the assertion names the client, too. */
+  /** `client_id` is optional: the assertion also names the client. */
   readonly clientId: string | undefined;
   readonly assertion: string;
   readonly assertionType: string | undefined;
@@ -74,7 +74,7 @@ function readBasic(authorization: string, clientId: string | undefined): Credent
   return { clientId: id, secret };
 }
 
-/** Undefined if it is not encoded so. */
+/** Undefined if it is not encoded this way. */
 function decodeForm(text: string) {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
@@ -130,7 +130,7 @@ export function readAssertion(
   if (now >= exp + clockToleranceSeconds) failClaim('exp', exp, `more than ${now}`);
   const latest = now + MAX_ASSERTION_SECONDS + clockToleranceSeconds;
   if (exp > latest) failClaim('exp', exp, `at most ${latest}`);
-  // Both are optional, but must not be in the future; nor may the assertion be older than its longest lifetime.
+  // Both are optional, but must not be in the future; nor may the assertion be older than the maximum lifetime.
   const begin = Math.min(now + clockToleranceSeconds, exp);
   for (const name of ['iat', 'nbf']) {
     if (claims[name] === undefined) continue;
@@ -153,7 +153,7 @@ const readTime = (name: string, claims: JsonObject) => {
   return isTime(value) ? value : failClaim(name, value, 'a number of seconds');
 };
 
-/** The client learns nothing of it. */
+/** The client is not told about it. */
 const failClaim = (name: string, found: unknown, expected: unknown): never =>
   failToken('A claim of the client assertion is wrong.', {
     found: `${name} ${quote(found, 200)}`,

@@ -56,9 +56,9 @@ const MAX_URI = 2048;
 
 export interface DocumentRules {
   readonly redirectUris: RedirectUriRules;
-  /** Accepts a client's keys. If they are of no use here, the client had better register. */
+  /** Accepts a client's keys. If they cannot be used here, the client should register instead. */
   readonly acceptsKeys: boolean;
-  /** `CIMD_ALLOWED_HOSTS`, which applies to its keys, too. */
+  /** `CIMD_ALLOWED_HOSTS`, which also applies to the client's keys. */
   readonly allowedHosts: readonly string[];
 }
 
@@ -161,7 +161,7 @@ const MAX_HOST = 253;
 /** In any spelling: an ID that looks like such a URL is validated as one, and never sent elsewhere. */
 export const isClientDocumentId = (clientId: string): boolean => /^https:/i.test(clientId);
 
-/** `problem` is a sentence for the client's developer, which repeats nothing of the input. */
+/** `problem` is a sentence for the client's developer, which does not repeat the input. */
 type ClientIdUrl =
   | { readonly url: URL; readonly problem?: undefined }
   | { readonly url?: undefined; readonly problem: string };

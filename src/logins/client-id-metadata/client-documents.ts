@@ -32,7 +32,7 @@ import {
 const MAX_UNDER_WAY = 20;
 /** Failures are cached only for a moment, against a flood of fetches by a flood of logins. */
 const PAUSE_MS = 5000;
-/** Characters in a line of the log: anybody may send a long URL. */
+/** Maximum characters in a log line: anybody may send a long URL. */
 const MAX_LOGGED = 400;
 
 export type ClientDocuments = ReturnType<typeof createClientDocuments>;
@@ -162,7 +162,7 @@ const parseSeconds = (text = '') => {
 
 // RFC 7591 §2, RFC 7517: keys of a client identified by its document. They are fetched in the same way: anybody may have named their host.
 
-/** A key that was withdrawn is accepted for so long. */
+/** A withdrawn key is accepted for this long. */
 const FRESH_KEYS_MS = 300_000;
 /** At most one fetch for unknown key IDs in this time. */
 const COOL_DOWN_MS = 10_000;

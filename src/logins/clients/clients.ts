@@ -1,4 +1,4 @@
-// §2.2, §4.6: finds the client of an ID: one that registered, one that its metadata document describes, or one of the gateway's own.
+// §2.2, §4.6: finds the client with an ID: a registered one, one described by its metadata document, or one of the gateway's own.
 
 import { fail } from '../../errors/gateway-error.ts';
 import {
@@ -28,7 +28,7 @@ export type Client = {
   | { readonly kind: 'registered'; readonly registration: RegisteredClient }
   /** `host` is that of its document. */
   | { readonly kind: 'document'; readonly host: string }
-  /** A page of the gateway's own. */
+  /** One of the gateway's own pages. */
   | { readonly kind: 'own' }
 );
 
@@ -112,8 +112,8 @@ export function createClients(
       return isRegistered && !isAtOrigin(redirectUri, server.baseUrl);
     },
     /**
-     * Renews the registration of a client that got a token, unless that was done recently, relative to its lifetime. Never rejects: the
-     * next token renews it, too.
+     * Renews the registration of a client that got a token, unless that was done recently, relative to its lifetime. Never
+     * rejects: the next token renews it again.
      */
     async recordUse(client: Client): Promise<void> {
       if (client.kind !== 'registered') return;

@@ -119,7 +119,7 @@ function readRedirectUris(value: unknown, rules: RedirectUriRules) {
 }
 
 /**
- * RFC 7591 §3.2.1: a server may leave out what it does not support. That applies to extension grants (RFC 6749 §4.5) beside
+ * RFC 7591 §3.2.1: a server may leave out what it does not support. That applies to extension grants (RFC 6749 §4.5) other than
  * `authorization_code`, and always to assertions, which need an authenticated client: registered ones are public.
  */
 function selectOwnGrantTypes(value: unknown) {

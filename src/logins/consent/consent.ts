@@ -43,10 +43,10 @@ const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
 /** `postern doctor` recognizes replicas with different secrets by this sentence. */
 export const PAGE_EXPIRED = 'This page has expired. Log in again from your app.';
 
-/** Characters. Each page leaves a record, and anybody may request one. */
+/** Maximum length, in characters. Each page leaves a record, and anybody may request one. */
 const MAX_QUERY = 4096;
 
-/** `listTools` has those that everybody may see; undefined if strangers see none. */
+/** `listTools` returns those that everyone may see; undefined if strangers see none. */
 export function createConsent(
   runtime: Runtime & SealedStore,
   { browsers, approvals, listShownScopes }: Parties,
@@ -99,7 +99,7 @@ export function createConsent(
       if (query.length > MAX_QUERY)
         failRequest(`The query is longer than ${MAX_QUERY} characters.`);
       const request = await readRequest(query, cookie);
-      // With the provider's own client, everybody would get past this page.
+      // With the provider's own client, any caller would get past this page.
       if (isSameClient(request.clientId, oauth.providerClient.id)) fail('unknown_client');
       return async function continueLogin() {
         const browser = browsers.getOrCreate(cookie);
@@ -155,7 +155,7 @@ const TTL_SECONDS = 600;
 
 // HTML of the page: users are asked before a client may log in.
 
-/** A tool that everybody may see. */
+/** A tool that everyone may see. */
 interface ShownTool {
   readonly name: string;
 }
@@ -221,8 +221,8 @@ ${WITHOUT_SCRIPT}
 }
 
 /**
- * A page without script cannot tell that it is in front: letters that the user types are meant for it. It stands before the buttons, as
- * Enter presses the first one of a form.
+ * A page without script cannot tell that it is in front: letters that the user types are meant for it. It comes before the
+ * buttons, since Enter presses the first one of a form.
  */
 const WITHOUT_SCRIPT = `<noscript>
 <p><label for="decision">JavaScript is off in this browser. Type <code>approve</code> or <code>deny</code>:</label></p>
@@ -258,7 +258,7 @@ function describePublisher(client: Client) {
     : `${client.host}, which publishes the description of this app`;
 }
 
-/** In full and in ASCII, so that look-alikes look different. */
+/** In full and in ASCII, so that look-alikes can be told apart. */
 function renderDestination({ kind }: Client, redirectUri: string) {
   const { protocol, host } = new URL(redirectUri);
   if (kind === 'own') return `this gateway (<code>${escapeHtml(redirectUri)}</code>)`;

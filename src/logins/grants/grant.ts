@@ -19,7 +19,7 @@ export interface Grant extends UserGrant {
   /** Set for a grant by an assertion (ID-JAG). Such a grant has no refresh token. */
   readonly assertion?:
     | {
-        /** `mark` of its client; undefined for a client known by a document. */
+        /** `mark` of its client; undefined for a client identified by its document. */
         readonly clientMark: string | undefined;
       }
     | undefined;

@@ -49,7 +49,7 @@ export type GrantOwner =
 
 type ChangeGrant = (grant: Grant) => Grant | undefined;
 
-/** More than any user has clients; beyond it, the one that would expire first ends. */
+/** More than any user has clients; beyond this number, the grant that would expire first ends. */
 const MAX_USER_GRANTS = 1000;
 
 export type Grants = ReturnType<typeof createGrants>;
@@ -166,7 +166,7 @@ export function createGrants(
       stored ??= open(key, await store.get(key));
       if (stored === undefined) return undefined;
       const changed = makeNext(stored.grant);
-      // Sealed anew, so that the older secret can be removed one day.
+      // Sealed again, so that the older secret can be removed one day.
       const needsSeal = seen !== undefined && !seal.isSealedByFirst(getSealed(stored));
       if (changed === undefined && !needsSeal) return stored;
       const grant = await enlist(changed ?? stored.grant);

@@ -34,7 +34,7 @@ export interface RefreshToken {
 
 /** In bytes. Longer tokens are refused at once. */
 export const MAX_TOKEN_LENGTH = 512;
-/** As many as fit, with room to spare. */
+/** The maximum that fits, with some reserve. */
 export const MAX_TOKEN_RESOURCES = 16;
 
 const GRANT_BYTES = 16;
@@ -64,7 +64,7 @@ export function createTokenCodec(seal: Seal, baseUrl: string) {
       for (const hash of resourceHashes) at += bytes.write(hash, at, 'latin1');
       return ACCESS_TOKEN_PREFIX + access.seal(bytes);
     },
-    /** Undefined unless one of the secrets made it for this gateway. Times are not checked. */
+    /** Undefined unless it was created with one of the secrets, for this gateway. Times are not checked. */
     readAccessToken(text: string): AccessToken | undefined {
       if (!text.startsWith(ACCESS_TOKEN_PREFIX)) return undefined;
       const bytes = access.open(text.slice(ACCESS_TOKEN_PREFIX.length));
@@ -187,7 +187,7 @@ type OwnTokenFacts =
   | { readonly kind: 'refresh' }
   /** Without the secret, no more can be read. */
   | { readonly kind: 'sealed' }
-  /** Made by another secret, or for another gateway. */
+  /** Created with another secret, or for another gateway. */
   | { readonly kind: 'unknown' }
   /** `expiresAt` in epoch seconds. */
   | { readonly kind: 'access'; readonly grantId: string; readonly expiresAt: number };

@@ -1,5 +1,6 @@
-// RFC 7523 §2.1, draft-ietf-oauth-identity-assertion-authz-grant §4.4: the grant type `jwt-bearer`: a client brings an assertion about its
-// user, and gets a token for that user. There is no refresh token: the provider is asked again, and so goes on deciding.
+// RFC 7523 §2.1, draft-ietf-oauth-identity-assertion-authz-grant §4.4: the grant type `jwt-bearer`: a client brings an assertion
+// about its user, and gets a token for that user. There is no refresh token: the provider is asked again, and so stays in
+// control.
 
 import { parseScope } from '../../config/rules.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
@@ -43,7 +44,7 @@ export function createJwtBearerGrant(
 
   return async function giveByAssertion(request) {
     const { parameters, facts } = request;
-    // The draft's §4.4: the client must authenticate.
+    // §4.4 of the draft: the client must authenticate.
     const { client, useUp } = await authenticate(request);
     facts.client = client.id;
     // RFC 7523 §2.1.

@@ -38,7 +38,9 @@ export interface Identity {
 export interface ExpectedIdentity {
   /** OpenID Connect Core §3.1.3.7: nonce of the login. */
   readonly nonce: string | undefined;
-  /** OpenID Connect Core §12.2: the former identity, which must have the same user; its claims stay where the answer has none. */
+  /**
+   * OpenID Connect Core §12.2: the former identity, which must have the same user; its claims are kept if the answer has none.
+   */
   readonly earlier: EarlierIdentity | undefined;
   /** There was no token request: the stored access token may have been revoked. */
   readonly isHeldToken?: boolean;
@@ -132,8 +134,8 @@ export const failIdentity = (problem: string, facts: JsonObject, cause?: unknown
 // Finds a claim by its name in settings.
 
 /**
- * A member of exactly this name comes first, also one with dots, such as a URL. Otherwise the name is a path: the part before its first
- * dot, and the rest within it by the same rule. Undefined if there is none; inherited members are ignored.
+ * A member with exactly this name takes precedence, even one with dots, such as a URL. Otherwise the name is a path: the part
+ * before its first dot, and the rest within it by the same rule. Undefined if there is none; inherited members are ignored.
  */
 export function findClaim(claims: JsonObject, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
@@ -144,7 +146,7 @@ export function findClaim(claims: JsonObject, name: string): unknown {
   return isObject(inner) ? findClaim(inner, name.slice(dot + 1)) : undefined;
 }
 
-// Further APIs, which have what the provider does not say itself.
+// Further APIs, for data that the provider itself does not return.
 
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 

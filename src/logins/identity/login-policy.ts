@@ -37,7 +37,7 @@ export function createFindLoginRefusal(config: IdentityConfig, service: string) 
     if (problem === undefined) return undefined;
     const { forLog, advice } = problem;
     const { email, preferred_username: login, name } = claims;
-    // The user's own name for the account: address or name; else the provider's.
+    // The name by which the user knows the account, an address or a name; otherwise the provider's.
     const who = readText(email) ?? readText(login) ?? readText(name) ?? user.sub;
     return {
       forLog,
@@ -119,7 +119,7 @@ function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig) {
   return function findEmailProblem(claims: JsonObject): Problem | undefined {
     const { email, emailVerified = false } = readEmail(claims);
     const address = lowerAscii(email ?? '');
-    // With several @, readers disagree on the domain.
+    // With several @, parsers disagree on the domain.
     const isAllowed = /^[^@\s]+@[^@\s]+$/.test(address) && globs.some((fits) => fits(address));
     if (!isAllowed)
       return {

@@ -1,5 +1,5 @@
-// §4.7: in proxy mode, caches the provider's last answer to a refresh for ten seconds: some clients refresh at every look at a session once
-// an access token has less than five minutes left.
+// §4.7: in proxy mode, caches the provider's last answer to a refresh for ten seconds: some clients refresh on every session
+// check once an access token has less than five minutes left.
 
 import type { KnownLogin } from '../../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';

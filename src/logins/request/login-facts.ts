@@ -1,4 +1,4 @@
-// §21.1, §22.4: the facts of each request to the endpoints of OAuth, for the log, the audit log and the list of failed logins.
+// §21.1, §22.4: the facts of each request to the OAuth endpoints, for the log, the audit log and the list of failed logins.
 
 import { GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { AuthRequest } from '../../http/endpoint/bearer.ts';
@@ -67,8 +67,8 @@ export function readAskedFacts(source: string | RequestBody): LoginFacts {
 }
 
 /**
- * Adds facts to the reply or the error of a request, which may know better. `facts` may be filled in as they become known: they are
- * read at the end. `report` gets the outcome.
+ * Adds facts to the reply or the error of a request, which may have more accurate ones. `facts` may be filled in as they become
+ * known: they are read at the end. `report` gets the outcome.
  */
 export async function addFacts(
   facts: LoginFacts,
@@ -139,7 +139,10 @@ const OBSERVED = new Map<string, readonly [step: EndpointName, asks?: 'query' | 
   ['/oauth/revoke', ['revoke', 'body']],
 ]);
 
-/** Wraps the endpoints of OAuth: replies and errors get their facts, and observers the outcome. Observers do not see requests that a limit refuses. */
+/**
+ * Wraps the OAuth endpoints: replies and errors get their facts, and observers get the outcome. Observers do not see requests
+ * that a limit refuses.
+ */
 export function observeLogins(
   { clock, log }: ClockAndLog,
   endpoints: readonly Endpoint[],
@@ -181,7 +184,7 @@ function readFacts({ client, user, issuer, grant, grantId }: Reply['facts'] = {}
   };
 }
 
-/** The audit log and the list of failed logins, as far as they are on. */
+/** The audit log and the list of failed logins, if they are enabled. */
 export const listLoginObservers = (
   audit: Audit | undefined,
   note: NoteLoginFailure | undefined,
@@ -190,7 +193,7 @@ export const listLoginObservers = (
   ...(note ? [noteFailures(note)] : []),
 ];
 
-/** §21.1: one line for each success and failure, none for a login that goes on. */
+/** §21.1: one line for each success and failure, none for a login that continues. */
 const auditLogins = (audit: Audit): LoginObserver =>
   function auditLogin({ step, facts, failure, request, seconds }) {
     if (failure === undefined && LEADS_ON.has(step)) return;
@@ -260,9 +263,9 @@ export function logLogin(log: Log, { isRefresh, isLastAnswer, ...login }: Logged
   return { ...(user !== undefined && { user }), ...(issuer !== undefined && { issuer }) };
 }
 
-// §22.4: list of the last failed logins at all replicas, for operators.
+// §22.4: list of the last failed logins on all replicas, for operators.
 
-/** Never has a token, a code or a secret. */
+/** Never contains a token, a code or a secret. */
 export interface LoginFailure {
   /** Step that failed. */
   readonly step: LoginStep;
@@ -292,7 +295,7 @@ const BOUNDS = { max: 100, ttlSeconds: 7 * 86_400 };
 /** Per process: an attacker who fails on purpose must not cause endless writes. */
 const MAX_PER_MINUTE = 30;
 const MINUTE_MS = 60_000;
-/** Per address: one stranger must not push all others out of the list. */
+/** Per address: one stranger must not displace all others in the list. */
 const MAX_PER_ADDRESS_AND_HOUR = 20;
 const HOUR_MS = 3_600_000;
 const MAX_TEXT = 500;
@@ -311,7 +314,7 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
     const key = JSON.stringify([step, client, ip, error]);
     const address = toAddressKey(ip);
     const count = counts.get(address) ?? 0;
-    // Skips what was noted in this minute, and all beyond the limits of the minute and of the address.
+    // Skips failures already recorded in this minute, and those beyond the limits per minute and per address.
     if (seen.has(key) || seen.size >= MAX_PER_MINUTE || count >= MAX_PER_ADDRESS_AND_HOUR) return;
     seen.add(key);
     counts.set(address, count + 1);
@@ -326,12 +329,12 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
 
   return {
     note,
-    /** Notes a login that succeeded, but whose token is not accepted. */
+    /** Records a login that succeeded, but whose token is not accepted. */
     noteRefusal({ key, message }: GatewayError, { clientIp: ip }: AuthRequest) {
       if (OF_SIGNED_TOKENS.has(key))
         note({ step: 'call', client: undefined, ip, error: key, message });
     },
-    /** The last one first. */
+    /** Most recent first. */
     async list(): Promise<readonly NotedLoginFailure[]> {
       const recent = await store.readRecent(LOGIN_FAILURES_KEY);
       return recent.map((text): unknown => parseObject(text)).filter(isNoted);
@@ -342,7 +345,7 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
 /** Reasons to refuse a token that its provider did sign: anybody can make up other tokens. */
 const OF_SIGNED_TOKENS = new Set(['invalid_audience', 'invalid_issuer', 'missing_claim']);
 
-/** A value that is created anew once its period is over. */
+/** A value that is recreated once its period is over. */
 function createPeriod<Value>(clock: Clock, ms: number, create: () => Value) {
   let value = create();
   let until = Number.NEGATIVE_INFINITY;

@@ -96,7 +96,7 @@ export class Call {
     return this.madeAbortSignal;
   }
 
-  /** Cancels the tool; an `error` becomes the answer. */
+  /** Cancels the tool; an `error` becomes the response. */
   abort(error?: GatewayError): void {
     this.isAborted = true;
     this.cancellation?.abort();
@@ -124,9 +124,9 @@ const NO_SESSION_INFO: SessionInfo = {};
 
 /** An era of the protocol: answers its messages. */
 export interface EraHandler {
-  /** The store access for the session that the request names; undefined where the era has none. */
+  /** The store access for the session that the request names; undefined if the era has none. */
   accessSession(request: GatewayRequest, user: UserContext | undefined): SessionAccess | undefined;
-  /** @throws GatewayError in the era's own terms, synchronously or by the promise. */
+  /** @throws GatewayError in the era's own terms, synchronously or through the promise. */
   handle(call: Call): McpResponse | Promise<McpResponse>;
 }
 
@@ -207,7 +207,7 @@ export function createCallRecord(
 
 const NO_NAMES: JsonObject = {};
 
-/** A method of which nothing is offered does not exist for its caller. */
+/** A method with nothing to offer does not exist for its caller. */
 function isOffered({ offers: needed }: Method, offers: ServedCatalog['offers']) {
   if (needed === undefined) return true;
   for (const offer of needed) if (offers[offer] === true) return true;
@@ -230,7 +230,7 @@ export type Outcome =
 
 export interface MethodResult {
   readonly result: object;
-  /** Set only where clients may cache the result; sent in the stateless era. */
+  /** Set only if clients may cache the result; sent in the stateless era. */
   readonly cache?: CacheHint;
 }
 
@@ -244,9 +244,8 @@ export class InputRequired extends Error {
 }
 
 /**
- * `showResult` makes the result as it is sent. With `hasFailureResults` a tool's failure, and invalid arguments, are
- * results: the model reads them and can react, while a JSON-RPC error would end at its client (MCP 2025-11-25 "Error
- * Handling").
+ * `showResult` creates the result as it is sent. With `hasFailureResults` a tool's failure, and invalid arguments, are results:
+ * the model reads them and can react, while a JSON-RPC error would end at its client (MCP 2025-11-25 "Error Handling").
  */
 export function toAnswer(
   outcome: Exclude<Outcome, { kind: 'asked' }>,
@@ -265,7 +264,7 @@ export function toAnswer(
   const show = (text: string) => showResult({ result: toErrorResult(text) });
   if (hasFailureResults && error.key === 'tool_failed')
     return { result: show(error.message), failure: error };
-  // The caller's mistake: no failure to be logged.
+  // The caller's mistake, not a failure to log.
   return hasFailureResults && error.key === 'invalid_tool_input'
     ? { result: show(`${catalogue.invalid_tool_input.details}\n${error.message}`) }
     : { error };
@@ -287,15 +286,15 @@ export interface Callers {
   /** The facts of a user that rules name, for the audit log with `AUDIT_CLAIMS`. */
   readonly describeUser?: ((user: UserContext) => JsonObject | undefined) | undefined;
   /**
-   * Seals name and e-mail of a session's user; undefined if the token has neither. Undefined as a whole without operators to
-   * show them to.
+   * Seals name and e-mail of a session's user; undefined if the token has neither. The member itself is undefined if there are no
+   * operators to show them to.
    */
   readonly sealPerson?:
     | ((user: UserContext, sessionId: string) => Promise<string | undefined>)
     | undefined;
   /** Called with each stateless request of a user; undefined without operators. */
   readonly noteStatelessUser?: ((user: UserContext) => void) | undefined;
-  /** Undefined where the gateway issues no tokens of its own. */
+  /** Undefined if the gateway issues no tokens of its own. */
   readonly endedGrants?: EndedGrants | undefined;
 }
 

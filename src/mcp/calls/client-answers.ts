@@ -77,7 +77,7 @@ const loadAjv = createLoader<typeof import('ajv')>('ajv');
 
 const validators = new WeakMap<object, ValidateFunction>();
 
-/** An Ajv instance keeps something of each schema: it is replaced after so many. */
+/** An Ajv instance retains data for each schema, so it is replaced after this many. */
 const SCHEMAS_PER_AJV = 100;
 
 let schemasLeft = 0;

@@ -38,11 +38,11 @@ export interface CallTask {
   /** Answers the client: from here on the call is a task. @throws GatewayError if there is no room for it. */
   begin(): Promise<void>;
   hasBegun(): boolean;
-  /** §29.5: converts the server's answer for the client: a task gets an id of the gateway's own. */
+  /** §29.5: converts the server's answer for the client: a task gets one of the gateway's own ids. */
   adopt(tasks: RelayedTasks, server: string, result: object): object | Promise<object>;
-  /** True for a handle that `adopt` made: a server may write what looks like one. */
+  /** True for a handle that `adopt` created: a server may send something that looks like one. */
   isHandle(result: object): boolean;
-  /** Takes a notification of a call that has become a task. */
+  /** Receives a notification of a call that has become a task. */
   send(message: GuardedNotification): void;
 }
 
@@ -51,7 +51,7 @@ export interface CallClient {
   capabilities(): ClientCapabilities;
   /** The least severe log message that it wants; undefined for none. */
   readonly logLevel: LogSeverity | undefined;
-  /** `ask` of the context; `guards` look at requests and answers (§26). */
+  /** `ask` of the context; `guards` check requests and answers (§26). */
   ask<const Requests extends ClientRequests>(
     requests: Requests,
     guards: QuestionGuards | undefined,
@@ -63,11 +63,11 @@ export interface CallClient {
       readonly canAsk: boolean;
     },
   ): Relay;
-  /** True if the call ends with a request to the client, whatever its tool returns. Absent where calls never do. */
+  /** True if the call ends with a request to the client, whatever its tool returns. Absent if calls never do. */
   isAsking?(): boolean;
   /** Undefined if the client does not support tasks. */
   readonly task?: CallTask | undefined;
-  /** Undefined where calls never end with a request to the client. */
+  /** Undefined if calls never end with a request to the client. */
   readonly approvalRounds?: ApprovalRounds | undefined;
   /** Checks of the era, once the target is known and before it runs. @throws GatewayError */
   checkTarget?(call: Pick<ItemCall, 'target' | 'context' | 'args'>): Promise<void> | undefined;
@@ -91,10 +91,10 @@ export interface CallContext extends CallerContext {
   withMeta(meta: JsonObject | undefined): CallContext;
 }
 
-/** A call of a tool, prompt or resource. Guards change it; what runs is what it holds then. */
+/** A call of a tool, prompt or resource. Guards may change it; its final content is what runs. */
 export interface ItemCall {
   target: Target;
-  /** As the client named it, at the path of this catalogue. */
+  /** As the client named it, on the path of this catalogue. */
   readonly wanted: WantedItem;
   readonly catalog: Call['catalog'];
   readonly record: CallRecord;
@@ -102,7 +102,7 @@ export interface ItemCall {
   args: JsonObject;
   context: CallContext;
   ask: AskWhom | undefined;
-  /** The message repeats a member: other parsers may read another call. */
+  /** The message repeats a member: other parsers may read a different call. */
   isAmbiguous: boolean;
   /** It was in the arguments of another tool (§25.3). */
   readonly isNested: boolean;
@@ -210,7 +210,7 @@ class ClientAccess {
       return;
     }
     const { record, stream } = this.source;
-    // Without a known target, as in a completion, it is unknown which guard looks at it.
+    // Without a known target, as in a completion, it is unknown which guard checks it.
     const item = record.target?.item;
     if (item === undefined || !(stream.isAccepted || this.isTask())) return;
     const guard = guards.find('notifications', item);
@@ -241,7 +241,7 @@ class ClientAccess {
 /**
  * The context as authors see it. Its functions are bound when they are read, so that it can be destructured. All are on the
  * prototype: own functions and accessors took a kilobyte for each context, which outlived its call, and a quarter of the call's
- * CPU for their collection. Nothing else of the call can be reached from here.
+ * CPU for their collection. No other part of the call can be reached from here.
  */
 class ClientContext implements CallContext {
   readonly user: UserContext | undefined;

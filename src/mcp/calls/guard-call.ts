@@ -1,4 +1,4 @@
-// §26: guards of one call: which look at it, its arguments before it runs, and its result, or the error of a server in its place.
+// §26: guards of one call: they check its arguments before it runs, and its result, or a server's error in place of the result.
 
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { parseExactJson } from '../../platform/exact-json.ts';
@@ -43,12 +43,12 @@ const POINTS = {
   Record<ItemKind, { readonly request: GuardPoint; readonly result: GuardPoint }>
 >;
 
-/** The guards of the calls of one target; undefined where none looks at them. */
+/** The guards for the calls of one target; undefined if none checks them. */
 export function findCallGuards(guards: Guards, { item }: Target) {
   const { request, result } = POINTS[item.kind];
   const before = guards.find(request, item);
   const after = guards.find(result, item);
-  /** Looks at errors that ask the user. */
+  /** Checks errors that ask the user. */
   const asked = guards.find('elicitation', item);
   const isLookedAt = before !== undefined || after !== undefined || asked !== undefined;
   return isLookedAt || WHILE_IT_RUNS.some((point) => guards.find(point, item) !== undefined)
@@ -61,7 +61,7 @@ const WHILE_IT_RUNS: readonly GuardPoint[] = [
   ...QUESTION_POINTS.filter((point) => point !== 'elicitation'),
 ];
 
-/** True if the guard changed arguments or `_meta`. @throws CallStopped where it refuses. */
+/** True if the guard changed arguments or `_meta`. @throws CallStopped if it refuses. */
 export async function guardArguments(item: ItemCall, guard: Guard): Promise<boolean> {
   const { target, args, context, record } = item;
   const { meta, signal } = context.relay;
@@ -84,7 +84,7 @@ export async function guardArguments(item: ItemCall, guard: Guard): Promise<bool
   return true;
 }
 
-/** Policies choose what is called: a guard may only change what it is called with. */
+/** Policies decide what is called: a guard may only change the arguments. */
 function findRequestProblem(
   target: Target,
   { name, uri, _meta: meta }: JsonObject,
@@ -108,7 +108,7 @@ interface GuardedEnd {
   readonly context: CallContext;
 }
 
-/** @throws CallStopped where a guard refuses it; else what the call throws. */
+/** @throws CallStopped if a guard refuses it; otherwise the call's own error. */
 export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promise<object> {
   const { after, target, message, context } = end;
   let given: object;
@@ -119,11 +119,11 @@ export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promi
     // The message of a failed tool of an author is a result like any other.
     given = toErrorResult(readFailure(thrown));
   }
-  // A call that asks is sent no result. A task's handle (§29.5) has nothing of a server in it: the task's result is guarded when
-  // its client requests it.
+  // A call that asks the client sends no result. A task's handle (§29.5) contains nothing from a server: the task's result is
+  // guarded when its client requests it.
   if (context.isAsking() || after === undefined || context.task?.isHandle(given)) return given;
   const result = toReadInOneWay(given);
-  // The time for which a resource may be cached is the gateway's own note.
+  // How long a resource may be cached is the gateway's own annotation.
   const { cache, value } = splitCache(target.item.kind, result);
   const passed = await passGuard(after, {
     value,
@@ -147,7 +147,7 @@ function splitCache(kind: ItemKind, result: object): { cache?: unknown; value: J
   return { cache: result.cache, value };
 }
 
-/** Parsers differ on repeated members: the text is written anew, so that its reader gets what the guard has seen. */
+/** Parsers differ on repeated members: the text is serialized again, so that its reader gets what the guard has checked. */
 function toReadInOneWay(result: object): object {
   const text = findText(result);
   if (text === undefined || !hasRepeatedNames(text)) return result;
@@ -167,7 +167,7 @@ function toShown(exact: JsonObject, cache: unknown): object {
 /**
  * Guards the error of a server, which is passed on unchanged otherwise. Errors of the gateway itself are not guarded.
  *
- * @throws CallStopped where a guard refuses it; else the error, as it goes on.
+ * @throws CallStopped if a guard refuses it; otherwise the error to pass on.
  */
 export async function guardThrown(
   thrown: unknown,
@@ -272,7 +272,7 @@ export const toCompletionParams = ({ ref, argument, known }: CompletionRequest) 
   ...(Object.keys(known).length > 0 && { context: { arguments: known } }),
 });
 
-/** Reads the argument and the known ones; undefined if it is another argument. */
+/** Reads the argument and the known ones; undefined if it is a different argument. */
 function readChanged(
   { ref, argument }: CompletionRequest,
   changed: unknown,

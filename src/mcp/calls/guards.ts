@@ -9,7 +9,7 @@ import { isQuestionMethod, QUESTIONS } from '../catalog/client-requests.ts';
 import { isJsonRpcError, type RequestId } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 
-/** The points at which guards can look: `on` in the configuration file (§26.1). */
+/** The points at which guards can check messages: `on` in the configuration file (§26.1). */
 export const GUARD_POINTS = [
   'tools/list',
   'tools/call',
@@ -48,9 +48,9 @@ export interface GuardsConfig {
 export interface GuardConfig {
   readonly name: string;
   readonly on: readonly GuardPoint[];
-  /** Names of servers; undefined for all, and the built-in catalogue. */
+  /** Names of servers; undefined for all of them and the built-in catalogue. */
   readonly servers: readonly string[] | undefined;
-  /** Globs over names of tools at `/mcp`; undefined for all. Messages about anything but tools are always inspected. */
+  /** Globs over names of tools on `/mcp`; undefined for all. Messages about anything but tools are always inspected. */
   readonly tools: readonly string[] | undefined;
   readonly use: GuardUse;
   readonly onError: 'refuse' | 'pass';
@@ -89,7 +89,7 @@ export interface Guards {
    * Costs a look-up for an object seen before.
    */
   find(point: GuardPoint, item: GuardedItem): Guard | undefined;
-  /** True if any guard looks at this point. */
+  /** True if any guard checks this point. */
   looksAt(point: GuardPoint): boolean;
   /** In the order of the file. */
   listGuards(): readonly GuardFacts[];
@@ -108,7 +108,7 @@ export interface GuardedMessage {
   readonly caller: GuardCaller | undefined;
   /** Aborted when the verdict is no longer needed. */
   readonly signal?: CancelSignal | undefined;
-  /** The problem of a value that a guard put in its place: then that guard has failed. */
+  /** The problem with a value that a guard returned as a replacement: then that guard has failed. */
   findProblem?(changed: unknown): string | undefined;
 }
 
@@ -160,7 +160,7 @@ export const QUESTION_POINTS: readonly GuardPoint[] = Object.values(QUESTIONS).f
   (asked) => [asked, `${asked}/result`] as const,
 );
 
-/** Undefined if no guard looks at requests to the client. */
+/** Undefined if no guard checks requests to the client. */
 export function createQuestionGuards(
   guards: Guards,
   /** Undefined if the item is unknown. */
@@ -172,7 +172,7 @@ export function createQuestionGuards(
 
   function find(point: GuardPoint): Guard | undefined {
     if (item !== undefined) return guards.find(point, item);
-    // Fails closed: the guard may be about it.
+    // Fails closed: the guard may apply to it.
     return guards.looksAt(point) ? REFUSE : undefined;
   }
 
@@ -322,7 +322,7 @@ export function rethrowStopped(thrown: unknown): never {
   throw thrown instanceof CallStopped ? failStopped(thrown) : thrown;
 }
 
-// §26.3: validates what a guard puts in place of a message. Problems are the rest of a sentence.
+// §26.3: validates a guard's replacement for a message. Problems complete a sentence.
 
 type FindProblem = (value: JsonObject) => string | undefined;
 

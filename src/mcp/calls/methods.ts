@@ -35,7 +35,7 @@ function runList(kind: ListKind): RunMethod {
     catalog.list(kind, readCursor(params), context).then(toResult);
 }
 
-/** None awaits the catalogue: that would keep the params until it has answered. */
+/** None awaits the catalogue: that would keep the params in memory until it has answered. */
 export const METHOD_RUNS: Readonly<Record<string, RunMethod>> = {
   ...Object.fromEntries(
     METHODS.flatMap(({ name, list }) => (list === undefined ? [] : [[name, runList(list)]])),
@@ -105,7 +105,7 @@ export const failWithoutTasks = (needs: string): never =>
 export function listCapabilities({ offers }: CatalogDescription, hasStreams: boolean, era: Era) {
   const listChanged = offers.listChanges === true && hasStreams && { listChanged: true };
   const subscribe = offers.subscriptions && hasStreams && { subscribe: true };
-  // SEP-2133. Sessions have no tasks: there such a call is a long one (§29).
+  // SEP-2133. Sessions have no tasks: there such a call simply takes long (§29).
   const extensions = {
     ...(offers.tasks === true && era === 'stateless' && { [TASKS]: {} }),
     ...(offers.skills && { [SKILLS]: offers.directories === true ? { directoryRead: true } : {} }),
@@ -159,7 +159,7 @@ function readReference({ type, name, uri }: Arguments): CompletionRequest['ref']
   return failParams('params.ref must be a ref/prompt with a name or a ref/resource with a uri');
 }
 
-/** Arguments that are texts; others are ignored. */
+/** Arguments that are strings; others are ignored. */
 export const readKnownArguments = (context: unknown): Readonly<Record<string, string>> =>
   isObject(context) && isObject(context.arguments)
     ? Object.fromEntries(

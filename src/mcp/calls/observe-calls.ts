@@ -66,7 +66,7 @@ export function observeCalls(
 ): Required<CallObserver> {
   const { config, clock, log, audit, tracing } = runtime;
   const described = config.audit.claims ? describeUser : undefined;
-  /** Users of the stateless era, who are only visible by their requests. */
+  /** Users of the stateless era, who are only visible through their requests. */
   const noteUsers: CallObserver | undefined = noteStatelessUser && {
     admit({ era, id, user }) {
       if (era === 'stateless' && id !== undefined && user !== undefined) noteStatelessUser(user);
@@ -91,8 +91,8 @@ const countCalls = ({ metrics, clock }: Runtime): CallObserver => ({
     if (id !== undefined) metrics.recordMcpRequest(method?.name ?? 'other', era, view);
   },
   /**
-   * Known tools only, under the names that `/mcp` lists: they name the series. Refused calls (invalid input, a request to the
-   * client) are not counted.
+   * Only known tools, under the names that `/mcp` lists, since the series are named after them. Refused calls (invalid input, a
+   * request to the client) are not counted.
    */
   end({ target, method, era, startedAt, outcome }) {
     if (method?.item?.kind !== 'tool' || target === undefined || outcome === undefined) return;
@@ -115,7 +115,7 @@ const auditCalls = (
   start(record) {
     const item = record.method?.item;
     if (item === undefined || !audit.isRequired) return undefined;
-    // The server of a URI may depend on earlier links: the line of the end names it.
+    // The server of a URI may depend on earlier links: the line for the end of the call names it.
     const server = item.kind === 'resource' ? record.ownServer : record.server;
     return audit.writeStart({ ...describeCall(item, record), server });
   },
@@ -310,7 +310,7 @@ export function createCountCall(
   }
 }
 
-/** True if so many calls have run for long. */
+/** True if this many calls have been running for a long time. */
 function isFull(calls: RunningCalls, max: number, now: number) {
   let count = 0;
   for (const { startedAt } of calls) {

@@ -1,4 +1,4 @@
-// Policies: each is a reason to deny a caller an item. They are asked in the order of a list.
+// Policies: each is a reason to deny a caller an item. They are asked in order.
 
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { Turns } from '../../platform/clock.ts';
@@ -9,14 +9,14 @@ import type { ItemKind } from '../protocol/list-kinds.ts';
 /** A tool, prompt, resource or template to be seen or used. */
 export interface PolicyItem {
   readonly kind: ItemKind;
-  /** The name, URI or URI template at `/mcp`, for calls of all paths. */
+  /** The name, URI or URI template on `/mcp`, for calls on all paths. */
   readonly name: string;
   /** The name of the server behind the gateway; `''` for the built-in catalogue. */
   readonly server: string;
   /** The server's own claims; `{}` without any. */
   readonly annotations: JsonObject;
   /**
-   * Set for an item that stands for all items of a server, such as the tool for logging in there (§24.3): the prefix of their
+   * Set for an item that stands for all items of a server, such as the tool for logging in to it (§24.3): the prefix of their
    * names. A caller who may use any item with this prefix may use it.
    */
   readonly namesBegin?: string | undefined;
@@ -38,14 +38,14 @@ export type Verdict =
   | { readonly kind: 'allowed'; readonly ask?: AskWhom | undefined }
   /**
    * Does not exist for this caller. `by` names the policy in the audit log; `rounded` is a number among the arguments that could
-   * not be compared, as no double holds it.
+   * not be compared, because no double can represent it.
    */
   | { readonly kind: 'denied'; readonly by: string; readonly rounded?: string }
-  /** Only scopes are missing: it is listed, and its call is answered by 403 `insufficient_scope`. */
+  /** Only scopes are missing: it is listed, and a call is rejected with 403 `insufficient_scope`. */
   | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[] };
 
 /**
- * §27: `user` is asked in the client if it can show a form, `page` always at the gateway's own page, `operator` at the operators'
+ * §27: `user` is asked in the client if it can show a form, `page` always on the gateway's own page, `operator` on the operators'
  * page. Each takes precedence over those before it.
  */
 export type AskWhom = 'user' | 'page' | 'operator';
@@ -76,7 +76,7 @@ export interface Policy {
 export interface Policies extends Required<Policy> {
   /** True if all callers may see and use everything. */
   readonly allowAll: boolean;
-  /** True if callers may see different things. */
+  /** True if callers may see different entries. */
   readonly dependOnCaller: boolean;
 }
 

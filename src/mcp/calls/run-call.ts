@@ -42,19 +42,19 @@ import { failWithoutTasks, METHOD_RUNS, type RunMethod, toResourceResult } from 
 import { createCountCall, observeCalls } from './observe-calls.ts';
 import { ALLOWED, type AskWhom, type Policies, type Verdict } from './policy.ts';
 
-/** Shared by both eras: all that they do with calls. */
+/** Shared by both eras: everything that they do with calls. */
 export type Calls = ReturnType<typeof createCalls>;
 
-/** Policies, guards and approvals, as calls meet them. */
+/** Policies, guards and approvals, as calls pass them. */
 export interface CallControl {
   /** All policies as one; undefined without a configuration file. */
   readonly judge: Policies['judge'] | undefined;
   /** Returns the guards of the current configuration; undefined as `judge`. */
   readonly getGuards: (() => Guards | undefined) | undefined;
   /**
-   * Resolves once everyone who has to has agreed to the call as it will be sent.
+   * Resolves once all required approvers have agreed to the call as it will be sent.
    *
-   * @throws CallStopped for the client's model; GatewayError; in the stateless era what ends a call that asks.
+   * @throws CallStopped for the client's model; GatewayError; in the stateless era, the error that ends a call that asks.
    */
   askFirst(call: ItemCall, whom: AskWhom): Promise<void>;
 }
@@ -102,7 +102,7 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
     return outcome;
   }
 
-  /** Observers are notified of the start of a refused call, too. Resolves to the reason of the refusal. */
+  /** Observers are also notified of the start of a refused call. Resolves to the reason of the refusal. */
   async function startRefused(record: CallRecord, refusal: unknown): Promise<unknown> {
     try {
       record.hasStarted = true;
@@ -161,7 +161,7 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
 /** Before its target is resolved. */
 type OpenedCall = Omit<ItemCall, 'target'>;
 
-/** Reads what is called. From an outer tool on (§25.3) there is one call, and it is the nested one. */
+/** Determines the called item. If an outer tool was called (§25.3), the only call from here on is the nested one. */
 function openItem(
   { record, catalog, sentText, message }: Call,
   { list, param, kind }: MethodItem,
@@ -231,7 +231,7 @@ export async function runAllowed(item: ItemCall, control: CallControl): Promise<
     try {
       return await guardEnd(running, { ...guards, target, message, context });
     } finally {
-      // Messages that were sent before the answer come before it.
+      // Messages that were sent before the response must arrive before it.
       await context.flush();
     }
   } catch (thrown) {
@@ -242,7 +242,7 @@ export async function runAllowed(item: ItemCall, control: CallControl): Promise<
   }
 }
 
-/** Waits for approval. Minutes may pass: what was approved is what runs, if the caller may still call it. */
+/** Waits for approval. Minutes may pass: exactly what was approved runs, if the caller may still call it. */
 async function getApproval(item: ItemCall, control: CallControl): Promise<void> {
   const { target, ask } = item;
   if (ask === undefined) return;
@@ -309,7 +309,7 @@ async function runAsTask(
   return work(context);
 }
 
-/** Characters of a number that an error shows. */
+/** Maximum length of a number in an error, in characters. */
 const MAX_NUMBER = 40;
 
 /** A denied item is unknown to its caller; RFC 6750 §3.1 for scopes. */

@@ -129,7 +129,7 @@ export interface CatalogListener {
    * reports it, if any.
    */
   elicitationCompleted?(elicitationId: string, server?: string): void;
-  /** Params of a `notifications/message` outside of any call, as a server wrote them; only for sessions. */
+  /** Params of a `notifications/message` outside any call, as a server wrote them; only for sessions. */
   logged?(params: JsonObject): void;
 }
 

@@ -60,8 +60,8 @@ const MAX_TRIED = 16_384;
 const tried = createBoundedMap<string, boolean>('schemas');
 
 /**
- * True if official clients can compile the schema: they do so as soon as it is listed, and one invalid schema costs them the
- * whole list. A schema that is too large to test counts as valid.
+ * True if official clients can compile the schema: they do so as soon as it is listed, and one invalid schema makes them reject
+ * the whole list. A schema that is too large to test counts as valid.
  */
 export function canCompile(schema: object): boolean {
   const text = JSON.stringify(schema);

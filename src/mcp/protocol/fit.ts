@@ -1,5 +1,5 @@
-// Validates answers of servers by tables of members: first the rules, then the tables of MCP. Invalid or `null` members that MCP
-// makes optional are removed, so that clients still get the rest.
+// Validates servers' responses against tables of members: first the rules, then the tables for MCP. Invalid or `null` members
+// that MCP makes optional are removed, so that clients still get the rest.
 
 import { JsonNumber } from '../../platform/exact-json.ts';
 import { isObject } from '../../platform/json.ts';
@@ -114,7 +114,7 @@ const dateTime: Fit = (value) => {
   return date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day);
 };
 
-/** Only so many characters of a long value are checked: common mistakes, such as a `data:` URL, show at its start. */
+/** Only this many characters of a long value are checked: common mistakes, such as a `data:` URL, show at its start. */
 const LOOKED_AT = 1024;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/;
 const BASE64_BEGINNING = /^[A-Za-z0-9+/\t\n\f\r ]*$/;
@@ -236,11 +236,11 @@ const content: Fit = (value, found) => {
   return ofType ? ofType(value, found) : false;
 };
 
-// A part that cannot be mended reaches the model as the text that the server sent.
+// A part that cannot be repaired reaches the model as the text that the server sent.
 
 const toContent = (json: string) => JSON.stringify({ type: 'text', text: json });
 
-/** Some servers send a text, or a single part, in place of a list. */
+/** Some servers send a string, or a single part, instead of a list. */
 function toContents(json: string) {
   if (json === 'null') return '[]';
   return `[${json.startsWith('"') ? `{"type":"text","text":${json}}` : toContent(json)}]`;

@@ -73,7 +73,7 @@ export const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
 export const isRequestId = (id: unknown): id is RequestId =>
   typeof id === 'string' || (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER);
 
-/** Ids that are repeated in each notification must be short: progress tokens, and those of subscriptions. */
+/** Ids that are repeated in each notification must be short: progress tokens, and subscription ids. */
 export const isShortId = (id: RequestId): boolean => typeof id === 'number' || id.length <= 256;
 
 const failParsing = (details: string): never => fail('invalid_request', { details });
@@ -81,14 +81,14 @@ const failParsing = (details: string): never => fail('invalid_request', { detail
 /**
  * The members of `params`; none counts as an empty object.
  *
- * @throws GatewayError `invalid_params` when it is anything but an object.
+ * @throws GatewayError `invalid_params` if it is anything but an object.
  */
 export function readParams(params: unknown): JsonObject {
   if (params === undefined) return {};
   return isObject(params) ? params : failParams('params must be an object');
 }
 
-/** @throws GatewayError `invalid_params` when the member is not a string. */
+/** @throws GatewayError `invalid_params` if the member is not a string. */
 export function readString(members: JsonObject, name: string, owner = 'params'): string {
   const value = members[name];
   return typeof value === 'string' ? value : failParams(`${owner}.${name} must be a string`);

@@ -70,9 +70,9 @@ export function checkVersionHeader(request: GatewayRequest): void {
   });
 }
 
-// MCP "Extensions" (SEP-2133): declared by both sides beside their capabilities. Only known extensions are relayed.
+// MCP "Extensions" (SEP-2133): declared by both sides along with their capabilities. Only known extensions are relayed.
 
-/** A call may be answered by a handle, for fetching the result later (ext-tasks, 2026-07-28). */
+/** A call may be answered with a handle for fetching the result later (ext-tasks, 2026-07-28). */
 export const TASKS = 'io.modelcontextprotocol/tasks';
 /** Tools have pages that hosts show (ext-apps, 2026-01-26). */
 export const APPS = 'io.modelcontextprotocol/ui';
@@ -107,6 +107,6 @@ export function readClientExtensions(
   return known.length === 0 ? undefined : Object.fromEntries(known);
 }
 
-/** An array counts too: PHP writes an empty object as `[]`. */
+/** An array is also accepted: PHP writes an empty object as `[]`. */
 export const isDeclared = (settings: unknown): settings is object =>
   typeof settings === 'object' && settings !== null;

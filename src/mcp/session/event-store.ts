@@ -1,4 +1,4 @@
-// Event store of resumable streams (§15.1): append, replay, forget, within one budget for each session, each user and all.
+// Event store of resumable streams (§15.1): append, replay, forget, within a budget per session, per user and in total.
 
 import type { Clock } from '../../platform/clock.ts';
 import { Account, KeptStream, SessionAccount, UserAccount } from './kept-stream.ts';
@@ -15,7 +15,7 @@ import { createShortStreams, type ShortStream } from './short-streams.ts';
 /** The budget of one user, and of all. Short streams have bytes of their own. */
 const USER_BYTES = 4 * SESSION_BYTES;
 const ALL_BYTES = 8 * SESSION_BYTES;
-/** Taken by a stream itself, beside its events. */
+/** The memory of a stream itself, not counting its events. */
 const STREAM_BYTES = 3072;
 
 /** `replica` is the name of this one. */
@@ -110,7 +110,7 @@ export function createEventStore(clock: Clock, replica: string) {
     return session;
   }
 
-  /** Makes an object of a short stream again. */
+  /** Turns a short stream back into an object. */
   function reopen({ session, name, text, endedAt }: ShortStream): KeptStream {
     const texts = splitEvents(text);
     const stream = new KeptStream(session, {

@@ -1,5 +1,5 @@
-// §15.1: resumable streams that began at this replica: their connections, and when their events go to the shared store: of a
-// stream that took long, whose connection broke, or that is resumed at another replica.
+// §15.1: resumable streams that began on this replica: their connections, and when their events are written to the shared store:
+// of a stream that took long, whose connection broke, or that is resumed on another replica.
 
 import { randomUUID } from 'node:crypto';
 import type { GatewayError } from '../../errors/gateway-error.ts';
@@ -28,7 +28,7 @@ const LONG_MS = 1000;
 /** Streams that ended within this time before a shutdown are written: their clients may be about to resume. */
 const RECENT_MS = 10_000;
 const SWEEP_MS = 10_000;
-/** How long a session's stream listens after its connection broke: many clients just leave. */
+/** How long a session's stream listens after its connection broke: many clients simply leave. */
 const LISTEN_MS = 30_000;
 
 export type KeptStreams = ReturnType<typeof createKeptStreams>;
@@ -157,7 +157,7 @@ export function createKeptStreams(
     }
   }
 
-  /** A class: thousands stand for minutes, and closures would take ten times the memory. */
+  /** A class: thousands stay open for minutes, and closures would take ten times the memory. */
   class StreamChannel implements EventChannel {
     readonly items: ReplyStream;
     private readonly stream: KeptStream;

@@ -1,5 +1,5 @@
 // MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: server-initiated requests on the stream of the client's own request;
-// answers arrive as POSTs, at any replica.
+// answers arrive as POSTs, on any replica.
 
 import { randomUUID } from 'node:crypto';
 import { fail, failInternal, GatewayError } from '../../errors/gateway-error.ts';
@@ -181,7 +181,7 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
       await replicas.send({ about: 'answer', sessionId, id, ...toRawMembers(answer) }, replica);
       await store.delete(key);
     },
-    /** Gives up all waits: the process stops. */
+    /** Cancels all waits because the process is stopping. */
     close(): void {
       for (const { giveUp } of waiters.values()) giveUp('The service is stopping; call again.');
     },
@@ -264,7 +264,7 @@ function createElicitations({ config, store }: Runtime) {
       for (const params of elicitations.slice(0, MAX_OF_ERROR))
         note(sessionId, readId(params), facts?.server);
     },
-    /** True once, if the session was sent the request at any replica, and has not been notified. */
+    /** True once, if the session was sent the request on any replica and has not been notified. */
     takeElicitation: async (
       sessionId: string,
       elicitationId: string,

@@ -62,8 +62,8 @@ export const readJson = (event: string): string =>
 const DATA = '\ndata: ';
 
 /**
- * The start of a connection: an event id to resume from, before the first message. Clients of older revisions would take an
- * event without data for a message: they are sent the reconnection time only.
+ * The start of a connection: an event id to resume from, before the first message. Clients of older revisions would mistake an
+ * event without data for a message: they are only sent the reconnection time.
  */
 export const toPrimer = (stream: WrittenStream, position: number): string =>
   isPrimed(stream.protocolVersion)

@@ -1,5 +1,5 @@
-// §15.1: GET /mcp with Last-Event-ID, at any replica. The replica where a stream began holds its events: on request it writes them to
-// the shared store, and announces news.
+// §15.1: GET /mcp with Last-Event-ID, on any replica. The replica where a stream began holds its events: on request it writes
+// them to the shared store, and announces news.
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -72,7 +72,7 @@ export function createSessionEraHandler(
             : undefined,
         );
       checkVersionHeader(call.request);
-      // All further responses tell the expiry, errors included.
+      // All further responses include the expiry, even errors.
       call.sessionInfo = { expiresAt: sessions.getExpiry(session) };
       switch (message.kind) {
         case 'request':
@@ -232,7 +232,7 @@ class RelayInSession implements SessionRelay {
     this.client = client;
   }
 
-  // Bound when they are read, as those of the context: authors' catalogues may destructure them.
+  // Bound when they are read, like those of the context: authors' catalogues may destructure them.
 
   get ask(): SessionRelay['ask'] {
     const { call, session, services } = this.client;
@@ -286,7 +286,7 @@ function createCancellations(replicas: McpReplicas) {
     /** Until removed, its client can cancel it: the answer is `request_cancelled`, immediately. */
     add: (call: Call, sessionId: string, id: RequestId): Link<RunningCall> =>
       findPart(sessionId).add({ sessionId, id, call }),
-    /** Cancels the call at any replica. Idempotent. */
+    /** Cancels the call on any replica. Idempotent. */
     async cancel(sessionId: string, id: RequestId): Promise<void> {
       if (cancelHere(sessionId, id) || !isShortId(id)) return;
       await replicas.send({ about: 'cancelled', sessionId, id });

@@ -111,7 +111,7 @@ function changeSubscription(change: 'subscribe' | 'unsubscribe'): SessionMethod 
 // §4.4: `initialize` creates a session.
 
 /**
- * `closeSession` closes what catalogues opened for a session, at any path.
+ * `closeSession` closes what catalogues opened for a session, on any path.
  *
  * @throws GatewayError `invalid_params`, naming the member.
  */

@@ -1,4 +1,4 @@
-// MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe; stream and subscription may be at different
+// MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe; stream and subscription may be on different
 // replicas.
 
 import { randomUUID } from 'node:crypto';
@@ -81,8 +81,8 @@ export function createSessionStreams(
   }
 
   /**
-   * Sends the changes of a catalogue to the stream of a session. A class: thousands stand for minutes, and closures would take four
-   * times the memory.
+   * Sends the changes of a catalogue to the stream of a session. A class: thousands stay open for minutes, and closures would
+   * take four times the memory.
    */
   class SessionListener implements CatalogListener {
     private readonly stream: NotificationStream;
@@ -120,7 +120,7 @@ export function createSessionStreams(
       }
     }
 
-    /** MCP "Logging": log messages of servers outside of calls; invalid ones are dropped. */
+    /** MCP "Logging": log messages of servers outside calls; invalid ones are dropped. */
     logged({ level, logger, data }: JsonObject): void {
       if (!isLogSeverity(level)) return;
       this.passLog ??= createPassWhenKnown<LogMessage, LogSeverity | undefined>({
@@ -191,10 +191,10 @@ export function createSessionStreams(
       return stream.response;
     },
 
-    /** Ends the session's stream, at any replica. */
+    /** Ends the session's stream, on any replica. */
     async end(sessionId: string): Promise<void> {
       openStreams.get(sessionId)?.stream.end();
-      // Best effort: streams at other replicas end after five minutes at the latest.
+      // Best effort: streams on other replicas end after five minutes at the latest.
       await replicas
         .send({ about: 'stream', sessionId, id: AFTER_ALL_IDS })
         .catch((cause: unknown) =>
@@ -225,7 +225,7 @@ const DIGITS = 16;
 export interface StreamOwner {
   readonly sessionId: string;
   readonly caller: IdentifiedCaller;
-  /** The catalogue at the session's path. */
+  /** The catalogue on the session's path. */
   readonly catalog: ServedCatalog;
 }
 

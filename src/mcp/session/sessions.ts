@@ -58,7 +58,7 @@ export function createSessions(
   }
 
   return {
-    /** Evicts the sessions that expire first if the user has too many then; returns their ids, too. */
+    /** Evicts the sessions that expire first if the user has too many then; returns their ids as well. */
     async create(
       user: User,
       session: Pick<
@@ -100,7 +100,7 @@ export function createSessions(
     },
 
     /**
-     * The record of an active session of this user, opened at this path.
+     * The record of an active session of this user, opened on this path.
      *
      * @throws GatewayError `internal_error` if the store did not answer: that is never "not found".
      */
@@ -214,7 +214,7 @@ const knownCapabilities = createBoundedMap<string, ClientCapabilities>('clientCa
 
 export type McpReplicas = Replicas<ReplicaMessage>;
 
-/** Each is about one session; `id` is that of a JSON-RPC request in it. */
+/** Each concerns one session; `id` is that of a JSON-RPC request in it. */
 type ReplicaMessage =
   | {
       readonly about: 'answer';
@@ -233,7 +233,7 @@ type ReplicaMessage =
       readonly stream: string;
       readonly replica: string;
     }
-  /** The answer: news in the store, the stream is gone, or it is read elsewhere by now. */
+  /** The answer: news in the store, the stream is gone, or it is now being read elsewhere. */
   | {
       readonly about: 'resumed';
       readonly sessionId: string;

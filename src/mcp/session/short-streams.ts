@@ -14,7 +14,7 @@ export interface ShortStream {
 
 /** For all sessions. */
 const ALL_BYTES = 8_388_608;
-/** At most so many streams. Two events and their ids take more bytes than this leaves to each. */
+/** At most this many streams. Two events with their ids take more bytes than this leaves for each. */
 const SLOTS = 32_768;
 /** Longer streams are rare, and the garbage collector does not copy large strings either. */
 const MAX_BYTES = 65_536;
@@ -59,7 +59,7 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
     if (user.shortBytes === 0) userCount -= 1;
   }
 
-  /** Frees so many bytes at `position`, and a slot. */
+  /** Frees this many bytes at `position`, and a slot. */
   function makeRoom(length: number, now: number) {
     const { offsets } = getMemory();
     for (;;) {
@@ -82,7 +82,7 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
 
   /**
    * A user with less than half of an equal share keeps its streams: they are copied forward. All such users together have less
-   * than half of the buffer, so no more is copied than written, and one user evicts the streams only of users with many.
+   * than half of the buffer, so no more is copied than written, and a user only evicts the streams of users with many.
    */
   function isSpared({ user, isOver }: SessionAccount) {
     return !isOver && user.shortBytes * userCount * 2 < totalBytes;

@@ -1,4 +1,4 @@
-// §15.1: event logs in the shared store, for the replica at which the client resumes a stream; it is notified of news.
+// §15.1: event logs in the shared store, for the replica on which the client resumes a stream; it is notified of news.
 
 import { pause } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -13,11 +13,11 @@ import type { McpReplicas } from './sessions.ts';
 const TTL_SECONDS = KEPT_MS / 1000;
 
 const MEBIBYTE = 1_048_576;
-/** Bytes in the store of one user's streams, and of all: a user with a full budget takes no room from others. */
+/** Bytes in the store of one user's streams, and of all: a user with a full budget takes no space from others. */
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 256 * MEBIBYTE;
 
-/** Debounce of writes for a reader at another replica, in milliseconds; longer for a long log. */
+/** Debounce of writes for a reader on another replica, in milliseconds; longer for a long log. */
 const NEWS_MS = 50;
 const MS_PER_BYTE = 0.002;
 
@@ -143,7 +143,7 @@ export function createStoredStreams(
       });
     },
     tellReader,
-    /** Its client resumes it here, or at a third replica. */
+    /** Its client resumes it here, or on a third replica. */
     releaseReader(stream: KeptStream): void {
       if (stream.readBy !== undefined) tellReader(stream, stream.readBy, 'taken');
       stream.readBy = undefined;

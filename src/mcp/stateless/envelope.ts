@@ -88,7 +88,7 @@ export function checkNameHeader(
   if (value === undefined && typeof name !== 'string') return;
   const told = decodeHeader('Mcp-Name', value);
   if (told === name) return;
-  // The details are logged, too.
+  // The details are also logged.
   const show = (one: unknown) =>
     namedBy === 'uri' && typeof one === 'string' ? stripUri(one) : one;
   failMismatch('Mcp-Name', show(told), show(name));
@@ -131,7 +131,7 @@ const isSameNumber = (value: string | undefined, argument: number) =>
   Number.isSafeInteger(argument) &&
   Number(value) === argument;
 
-/** Characters of a value that an error shows. */
+/** Maximum length of a value in an error, in characters. */
 const MAX_SHOWN = 100;
 
 function failMismatch(name: string, value: unknown, bodyValue: unknown): never {
@@ -142,7 +142,7 @@ function failMismatch(name: string, value: unknown, bodyValue: unknown): never {
   return fail('header_mismatch', { details: `The header ${name} ${problem}.` });
 }
 
-/** Decodes `=?base64?…?=`, which carries all other text. */
+/** Decodes `=?base64?…?=`, which carries any other text. */
 function decodeHeader(name: string, value: string | undefined) {
   if (value === undefined) return undefined;
   const base64 = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];

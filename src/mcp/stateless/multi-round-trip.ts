@@ -78,7 +78,7 @@ export async function startRound(
       Object.assign(usedAnswers, known);
       const answered = pick(requests, answers);
       const unanswered = omit(requests, answers);
-      // Those of earlier rounds, too: a tool that runs again has seen none of them.
+      // Including those of earlier rounds: a tool that runs again has seen none of them.
       const passed = await passAnswers(answered, known, guards);
       if (isEmpty(unanswered)) return readAnswers(requests, passed);
       readAnswers(answered, passed);
@@ -209,7 +209,7 @@ interface RequestProgress {
   readonly approval?: { readonly secret: string; readonly isQuestion: boolean } | undefined;
 }
 
-/** Characters that a waiting call may keep. */
+/** Maximum number of characters that a waiting call may keep. */
 const MAX_KEPT = 4096;
 
 /**

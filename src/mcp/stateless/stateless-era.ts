@@ -54,7 +54,7 @@ import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
 import { createRequestState, type Round, startRound } from './multi-round-trip.ts';
 
-/** Like the lists: new with a deploy. */
+/** Like the lists, changes only with a deploy. */
 const DISCOVER_CACHE = { ttlMs: 60_000, scope: 'public' } as const;
 
 export function createStatelessEraHandler(
@@ -345,7 +345,7 @@ const canRead = (reading: Promise<JsonObject>) =>
 
 const HIDDEN = new Set(['invalid_params', 'insufficient_scope']);
 
-/** The bound of a session at one server. */
+/** The limit of a session at one server. */
 const MAX_SUBSCRIPTIONS = 200;
 
 function readFilter(params: unknown) {
@@ -369,8 +369,8 @@ function readNames(notifications: JsonObject, member: string, what: string) {
     : failParams(`params.notifications.${member} must be an array of ${what}`);
 }
 
-// The stream of a subscription that is slow to open, as servers are asked first: heartbeats begin before it is open, so that no
-// proxy closes an idle connection.
+// The stream of a subscription that is slow to open because servers are asked first: heartbeats begin before it is open, so that
+// no proxy closes an idle connection.
 
 /** For `ResponseStream.keep`: used only if opening takes a long time. */
 const createOpeningStream = (opening: Promise<StreamResponse>, id: RequestId): KeepStream => ({

@@ -1,4 +1,4 @@
-// Event queue: server-sent events on their way to one reader, with a bound on what waits.
+// Event queue: server-sent events on their way to one reader, with a limit on what waits.
 
 import type { ReplyStream, WaitingWatcher } from '../../http/endpoint/message.ts';
 import { toSseEvent } from '../../platform/text.ts';
@@ -17,7 +17,7 @@ export interface EventChannel {
   close(): void;
   /** True if the queued events exceed the memory granted to a slow reader. */
   isFull(): boolean;
-  /** True if half of that stays free with so many more characters. */
+  /** True if half of that stays free after this many more characters. */
   hasRoomToSpare(characters: number): boolean;
   /** Closes the connection: clients that can, resume the stream. */
   disconnect(): void;
@@ -28,8 +28,8 @@ const MAX_WAITING_CHARACTERS = 262_144;
 type NextEvent = IteratorResult<string, undefined>;
 
 /**
- * Delivers server-sent events in order to one reader. When the reader leaves early, queued and later events are dropped. A
- * class: thousands stand for minutes, and closures would take four times the memory.
+ * Delivers server-sent events in order to one reader. When the reader leaves early, queued and later events are dropped. A class:
+ * thousands stay open for minutes, and closures would take four times the memory.
  */
 export class EventQueue implements ReplyStream, AsyncIterator<string, undefined> {
   protected readonly onLeave: () => void;
@@ -68,7 +68,7 @@ export class EventQueue implements ReplyStream, AsyncIterator<string, undefined>
     return this.waitingCharacters >= MAX_WAITING_CHARACTERS;
   }
 
-  /** True if half of that stays free with so many more characters. */
+  /** True if half of that stays free after this many more characters. */
   hasRoomToSpare(characters: number): boolean {
     return this.waitingCharacters + characters <= MAX_WAITING_CHARACTERS / 2;
   }

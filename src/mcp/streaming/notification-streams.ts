@@ -24,7 +24,7 @@ interface NewNotificationStream {
   /** Undefined without authentication. */
   readonly user: UserContext | undefined;
   /**
-   * Begins to send; the returned function is called once when the stream ends. An error ends the stream, too. An error of the
+   * Begins to send; the returned function is called once when the stream ends. An error also ends the stream. An error of the
    * returned function is logged.
    */
   listen(stream: NotificationStream): () => void;
@@ -39,7 +39,7 @@ const LIFETIME_MS = 300_000;
 
 /** Enough for many clients of one user. */
 const MAX_PER_USER = 50;
-/** By memory (npm run bench -- memory --only streams). */
+/** Based on memory use (npm run bench -- memory --only streams). */
 const MAX_OPEN = 10_000;
 /** The share of connections for streams: the rest is for calls. */
 const CONNECTIONS_PART = 0.9;
@@ -62,7 +62,7 @@ export function createNotificationStreams(
     for (const stream of open) if (stream.grantId === grantId) stream.end();
   });
 
-  /** A class, and only the names of the user: thousands stand for minutes. */
+  /** A class, and only the names of the user: thousands stay open for minutes. */
   class OpenStream implements NotificationStream {
     readonly userName: string | undefined;
     readonly grantId: string | undefined;
@@ -92,7 +92,7 @@ export function createNotificationStreams(
       return { kind: 'stream', events: this.channel.items };
     }
 
-    /** @throws what `listen` throws. */
+    /** @throws the error of `listen`. */
     begin(listen: NewNotificationStream['listen']): void {
       try {
         this.stopListening = listen(this);
@@ -135,9 +135,7 @@ export function createNotificationStreams(
   }
 
   return {
-    /**
-     * @throws GatewayError `too_many_streams` for its user, or for the process; `token_revoked`; what `listen` throws.
-     */
+    /** @throws GatewayError `too_many_streams` for its user, or for the process; `token_revoked`; the error of `listen`. */
     open({
       user,
       listen,
@@ -149,7 +147,7 @@ export function createNotificationStreams(
       const stream = new OpenStream(user, lastMessage, openChannel);
       open.add(stream);
       counts.count(stream.userName, 1);
-      // The process stops: the client reconnects to another replica.
+      // The process is stopping: the client reconnects to another replica.
       if (isClosed) queueMicrotask(() => stream.end());
       stream.begin(listen);
       return stream;
@@ -171,7 +169,7 @@ const toJson = (message: OutgoingMessage) => writeExactJson({ jsonrpc: '2.0', ..
 const openPlainChannel = (stream: Pick<NotificationStream, 'end'>): EventChannel =>
   new PlainChannel(() => stream.end());
 
-/** Counts by user and in all; in all only without a user. */
+/** Counts per user and in total; only in total without a user. */
 export function createUserCounts(maxOfUser: number, maxOfAll: number) {
   const byUser = new Map<string, number>();
   let all = 0;

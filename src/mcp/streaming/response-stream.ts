@@ -48,7 +48,7 @@ type ResponseChannel = Omit<EventChannel, 'close' | 'isFull' | 'hasRoomToSpare'>
 export class ResponseStream {
   /** True if the client accepts a stream: other clients are sent the response only. */
   readonly isAccepted: boolean;
-  /** True if a slow call alone may turn it into a stream; set by the era. */
+  /** True if slowness alone may turn it into a stream; set by the era. */
   mayBegin = false;
   private readonly id: RequestId | null;
   private keepStream: KeepStream | undefined = undefined;
@@ -94,7 +94,7 @@ export class ResponseStream {
     else this.channel.end(renderResponse(answer, this.id).text);
   }
 
-  /** Answers with what the promise resolves to, or with its error. Resolves as `respond`. */
+  /** Answers with the promise's value or its error. Resolves like `respond`. */
   answerWith(answering: Promise<Answer>): Promise<McpResponse> {
     answering.then(
       (answer) => this.end(answer),
@@ -126,7 +126,7 @@ export class ResponseStream {
     this.channel.begin();
   }
 
-  /** Closes the connection, after becoming a stream: clients that can, resume it for the answer. */
+  /** Turns the response into a stream and closes the connection: clients that can will resume it to get the answer. */
   disconnect(): void {
     if (this.answer !== undefined) return;
     this.begin(false);
@@ -185,7 +185,7 @@ export function renderResponse(
     const text =
       written === undefined
         ? writeExactJson({ jsonrpc: '2.0', result: answer.result, id })
-        : // Newlines mean nothing in JSON, and would end a server-sent event.
+        : // Newlines have no meaning in JSON, and would end a server-sent event.
           `${RESULT_HEAD}${written.replace(/[\r\n]/g, ' ')},"id":${JSON.stringify(id)}}`;
     return answer.failure === undefined ? { text } : { text, error: answer.failure };
   } catch (cause) {
@@ -193,7 +193,7 @@ export function renderResponse(
   }
 }
 
-/** As `renderResponse`, but a result whose bytes are known is not serialized again. */
+/** Like `renderResponse`, but a result whose bytes are known is not serialized again. */
 export function renderBody(
   answer: Answer,
   id: RequestId | null,

@@ -140,7 +140,7 @@ export function readTaskHandle(server: string, result: JsonObject): RelayedTask 
   return result.resultType === 'task' ? readTask(server, result) : undefined;
 }
 
-/** @throws GatewayError for an error of the server, or an invalid answer. */
+/** @throws GatewayError for an error from the server, or an invalid answer. */
 export async function relayTaskRequest(
   server: string,
   { method, taskId, inputResponses }: TaskRequest,
@@ -193,8 +193,8 @@ async function guardQuestions(
 }
 
 /**
- * The request decides which guard sees its answer: an answer to no request, or to another kind of request than the server has
- * open now, would bypass all guards.
+ * The request decides which guard sees its answer: an answer to no request, or to a different kind of request from the one that
+ * the server has open, would bypass all guards.
  */
 function guardAnswers(
   asked: Readonly<Record<string, Question>>,

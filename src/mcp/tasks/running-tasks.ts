@@ -1,4 +1,4 @@
-// §29: tasks that run at this replica, and its heartbeat.
+// §29: tasks that run on this replica, and its heartbeat.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
@@ -78,7 +78,7 @@ export function createTaskRuns(
       startSweeping();
       return started;
     },
-    /** True while the replica of this name runs the task. @throws if the store does not answer. */
+    /** True while the replica with this name runs the task. @throws if the store does not answer. */
     async isRunning(key: string, replica: string): Promise<boolean> {
       if (replica === ownName) return running.has(key);
       return (await store.get(buildTaskReplicaKey(keyPrefix, replica))) !== undefined;
@@ -119,9 +119,9 @@ interface NewTask {
 
 /** Debounce of progress, in milliseconds. */
 const NOTE_INTERVAL_MS = 500;
-/** Characters of a status message. */
+/** Maximum length of a status message, in characters. */
 const MAX_NOTE = 1000;
-/** Bytes of a result as JSON. */
+/** Maximum size of a result as JSON, in bytes. */
 const MAX_RESULT_BYTES = 4 * 1_048_576;
 /** Retries of a result while the store is down. */
 const WRITE_AGAIN = { firstMs: 500, longestMs: 30_000 };
@@ -230,7 +230,7 @@ function createRunningTask(
         clock,
       });
       if (answers === 'over') return fail('request_cancelled');
-      // Each answer is taken once.
+      // Each answer is consumed once.
       update((record) => ({ ...record, answers: omit(record.answers, questions) })).catch(
         (cause: unknown) => {
           log.debug('The answers to what a task has asked stay in the store until it ends.', {
@@ -304,7 +304,7 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
     },
   });
 
-  /** Called periodically, too, without a change. */
+  /** Also called periodically, without a change. */
   function listen(key: string, listener: () => void) {
     const known = listeners.get(key) ?? new Set();
     listeners.set(key, known.add(listener));
@@ -362,7 +362,7 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
       };
     },
     /**
-     * Counts so many watched tasks of the user, until the returned function is called.
+     * Counts this many watched tasks of the user, until the returned function is called.
      *
      * @throws GatewayError `too_many_streams`
      */

@@ -18,7 +18,7 @@ import { readJsonRpcError } from '../protocol/json-rpc.ts';
 export interface TaskRecord {
   /** The called tool, as clients of its path see it. */
   readonly tool: string;
-  /** The replica that it runs at. */
+  /** The replica that it runs on. */
   readonly replica: string;
   /** Epoch milliseconds. */
   readonly createdAt: number;
@@ -201,7 +201,7 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
       reserveInAll(store, listRunning(user), toRunEntry(key), ttlSeconds).catch(failInternal),
     releaseRun: (key: string, user: string | undefined): Promise<void> =>
       releaseInAll(store, listRunning(user), toRunEntry(key)).catch(failInternal),
-    /** False without room for a result of so many bytes. */
+    /** False if there is no room for a result of this many bytes. */
     reserveResult: (key: string, user: string | undefined, bytes: number): Promise<boolean> =>
       reserveInAll(store, listKept(user), { name: key, bytes }, ttlSeconds).catch(failInternal),
   };
@@ -210,11 +210,11 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
 /** An expired task is ended a moment later: its record must outlive that. */
 const OVERTIME_SECONDS = 60;
 
-// Budgets count bytes, with a minimum for each entry: so many minimums are so many tasks.
+// Budgets count bytes, with a minimum for each entry: so the minimum also limits the number of tasks.
 
 const toRunEntry = (key: string) => ({ name: key, bytes: MIN_ENTRY_BYTES });
 
-/** Running tasks of all users, at all replicas. */
+/** Running tasks of all users, on all replicas. */
 const MAX_RUNNING = 8192;
 
 const MEBIBYTE = 1_048_576;
@@ -224,7 +224,7 @@ const ALL_BYTES = 128 * MEBIBYTE;
 
 // §29.2, ext-tasks "Task Update Requests": the client's answers to the requests of a task.
 
-/** Bytes as JSON: answers stay in the store until the tool takes them. */
+/** Maximum size as JSON, in bytes: answers stay in the store until the tool takes them. */
 const MAX_ANSWER_BYTES = 1_048_576;
 
 /** An invalid answer is refused, and the task keeps waiting. */

@@ -300,11 +300,11 @@ function failUnknownTask(): never {
   });
 }
 
-/** The request was answered long before: no other log line tells of the failure. */
+/** The request was answered long ago: no other log line reports the failure. */
 function noteFailure(answer: Answer, log: Log) {
   const error = 'error' in answer ? answer.error : answer.failure;
   if (error === undefined) return;
-  // Cancelled on request: no failure, and its stack trace is of no interest.
+  // Cancelled on request: not a failure, so its stack trace is not useful.
   if (error.key === 'request_cancelled') {
     log.info('A task was cancelled.', { error: error.key });
     return;

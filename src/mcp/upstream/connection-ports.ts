@@ -11,11 +11,11 @@ export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<
 export type CredentialHeaders = Readonly<Record<string, string>>;
 
 /**
- * Told that the server refused a token of ours. Resolves to whether another one is at hand now, with which the request can be
- * sent again. `isRefusedItself` asks the server itself, by no request of a caller, whether it refuses the token. It rejects
- * where there is no answer.
+ * Called when the server has refused one of our tokens. Resolves to whether another one is now available, with which the request
+ * can be sent again. `isRefusedItself` asks the server itself, independently of callers' requests, whether it refuses the token.
+ * It rejects if there is no answer.
  *
- * @throws CredentialError where nothing may be sent any more.
+ * @throws CredentialError if nothing may be sent any more.
  */
 export type NoteRefusal = (
   caller: UpstreamCaller,
@@ -36,15 +36,15 @@ export const toBearer = (token: string): CredentialHeaders => ({
   authorization: `${SCHEME}${token}`,
 });
 
-/** The token of the headers that `toBearer` made. */
+/** The token in the headers that `toBearer` created. */
 export const readBearer = ({ authorization = '' }: CredentialHeaders): string =>
   authorization.slice(SCHEME.length);
 
 export interface Doors {
   /**
-   * Resolves once the caller has logged in at the server. `mayAsk`: whether the client may be asked, else it gets the link.
+   * Resolves once the caller has logged in to the server. `mayAsk`: whether the client may be asked; otherwise it gets the link.
    *
-   * @throws CallRefusedError for the client's model; GatewayError; in the stateless era what ends a call that asks.
+   * @throws CallRefusedError for the client's model; GatewayError; in the stateless era, the error that ends a call that asks.
    */
   pass(
     needed: ConnectionNeeded,
@@ -52,7 +52,7 @@ export interface Doors {
     context: Pick<Context, 'relay'>,
     mayAsk: boolean,
   ): Promise<void>;
-  /** The client without its answers to a door: they are none to the server behind it. */
+  /** The client without its answers to a door: they are not meant for the server behind it. */
   withoutAnswer(client: Relay): Relay;
 }
 
@@ -61,15 +61,15 @@ interface DoorCall {
   readonly caller: UpstreamCaller;
 }
 
-/** §24.3: connecting itself, without a call that goes on: `<server>__connect`, and names that are known only afterwards. */
+/** §24.3: connecting itself, without a call that continues: `<server>__connect`, and names that are known only afterwards. */
 export interface ConnectUser {
   /**
-   * Resolves to undefined once the caller is connected, else to what the client gets.
+   * Resolves to undefined once the caller is connected, otherwise to the client's result.
    *
-   * @throws GatewayError; in the stateless era what ends a call that asks.
+   * @throws GatewayError; in the stateless era, the error that ends a call that asks.
    */
   connect(call: ConnectCall): Promise<RawResult | undefined>;
-  /** The same, and then as whom: the result of the tool. */
+  /** The same, followed by the connected account: the result of the tool. */
   connectAndTell(call: ConnectCall): Promise<RawResult>;
 }
 

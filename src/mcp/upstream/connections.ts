@@ -1,5 +1,5 @@
-// §24: a connection is what lets the gateway act for one user at one server: tokens, and where they come from. It belongs to a
-// user (issuer and `sub`), never to a client or a session. And what others do with connections.
+// §24: a connection lets the gateway act for one user at one server: it consists of tokens and their origin. It belongs to a user
+// (issuer and `sub`), never to a client or a session. Also the interfaces that other parts use.
 
 import type { ClientAuthMethod } from '../../http/oauth-client/client-authentication.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
@@ -8,34 +8,34 @@ import type { JsonObject } from '../../platform/json.ts';
 import { nameOwner } from '../../store/keys.ts';
 import type { Owner } from '../../store/store.ts';
 
-/** The way to log in at a server: its `auth` of the type `oauth`. */
+/** How to log in to a server: its `auth` of type `oauth`. */
 export interface ConnectionAuth {
   readonly type: 'oauth';
-  /** Undefined: by the gateway's client document, or by dynamic registration. */
+  /** Undefined: uses the gateway's client document, or dynamic registration. */
   readonly clientId?: string | undefined;
   readonly clientSecret?: string | undefined;
-  /** Undefined: what the server says of itself (RFC 9728). */
+  /** Undefined: uses the server's own metadata (RFC 9728). */
   readonly authorizationServer?: ConfiguredAuthorizationServer | undefined;
   /** Undefined: those that the server names. */
   readonly scopes?: readonly string[] | undefined;
   /** RFC 8707. Undefined: the server's own identifier. False: none is sent. */
   readonly resource?: string | false | undefined;
-  /** Parameters of the authorization request, beside the gateway's own. */
+  /** Extra parameters for the authorization request, in addition to the gateway's own. */
   readonly parameters?: Readonly<Record<string, string>> | undefined;
-  /** Parameters of token requests, beside the gateway's own. */
+  /** Extra parameters for token requests, in addition to the gateway's own. */
   readonly tokenParameters?: Readonly<Record<string, string>> | undefined;
   readonly clientAuth?: ClientAuthMethod | undefined;
-  /** For whom the assertions of `private_key_jwt` are. Undefined: the issuer. */
+  /** The audience of `private_key_jwt` assertions. Undefined: the issuer. */
   readonly assertionAudience?: 'issuer' | 'endpoint' | undefined;
-  /** Undefined: the server’s own. `common`: the one of all servers, for a client that was made by hand. */
+  /** Undefined: the server’s own. `common`: the one shared by all servers, for a client that was created by hand. */
   readonly redirectUri?: 'server' | 'common' | undefined;
   /** False only together with a client secret. */
   readonly pkce: boolean;
-  /** The owner of the connection: each user, or one that an operator makes for everybody. */
+  /** The owner of the connection: each user, or all users for a connection that an operator makes. */
   readonly owner: 'user' | 'shared';
-  /** Asks for the list that is shown before one connects; undefined: nobody does. */
+  /** How the list that is shown before a user connects is requested; undefined: there is none. */
   readonly list?: 'anonymous' | 'shared' | undefined;
-  /** True if what the server names may have addresses that are not public. */
+  /** True if hosts named by the server may have non-public addresses. */
   readonly allowPrivate: boolean;
 }
 
@@ -43,17 +43,17 @@ export type ConfiguredAuthorizationServer =
   | { readonly issuer: string }
   | { readonly authorizationUrl: string; readonly tokenUrl: string };
 
-/** A server, as far as connections to it concern it. */
+/** The part of a server that concerns connections to it. */
 export interface ConnectionServer {
   readonly name: string;
   readonly url: string;
   readonly auth: ConnectionAuth;
 }
 
-/** The owner of a connection; `shared` is everybody, whose connection operators alone make and end. */
+/** The owner of a connection; `shared` means all users, whose connection only operators make and end. */
 export type ConnectionOwner = Owner | 'shared';
 
-/** No user is named so: what `nameOwner` writes as JSON has two parts. */
+/** No user has this name: the JSON that `nameOwner` writes has two parts. */
 const SHARED = '["shared"]';
 
 export const nameConnectionOwner = (owner: ConnectionOwner): string =>
@@ -65,30 +65,30 @@ export type ConnectionState = 'missing' | 'active' | 'login needed';
 export interface ConnectionInfo {
   readonly server: string;
   readonly state: ConnectionState;
-  /** The account, as the authorization server calls it: an address or a name; undefined where it does not say. */
+  /** The account's name at the authorization server: an address or a name; undefined if the server does not say. */
   readonly account: string | undefined;
-  /** Epoch milliseconds; undefined where there is none. */
+  /** Epoch milliseconds; undefined if there is none. */
   readonly since: number | undefined;
-  /** Those that were granted; undefined where it is not known. */
+  /** The granted scopes; undefined if unknown. */
   readonly scopes: readonly string[] | undefined;
-  /** Why a login is needed, or what was not ended of the login that this one replaced, in words for people. */
+  /** Why a login is needed, or which parts of the login that it replaced could not be ended, in words for people. */
   readonly problem: string | undefined;
 }
 
-/** The one who ended a connection, or was the cause. */
+/** Who or what ended a connection. */
 export type EndedBy = 'user' | 'operator' | 'logout';
 
-/** The means by which a request for this owner goes to the server. */
+/** How a request for this owner is sent to the server. */
 export type Access =
   | ActiveAccess
   /** Nothing may be sent until the user connects. `scopes` are those that the server requires in addition to the granted ones. */
   | {
       readonly kind: 'missing' | 'login needed';
-      /** For people and models; says server and hop; never a secret. Undefined where there never was a connection. */
+      /** For people and models; names server and hop; never a secret. Undefined if there never was a connection. */
       readonly reason: string | undefined;
       readonly scopes: readonly string[] | undefined;
     }
-  /** Nothing may be sent, and nothing was lost: the authorization server, or the store, gave no usable answer. */
+  /** Nothing may be sent, but nothing was lost: the authorization server or the store gave no usable answer. */
   | { readonly kind: 'unavailable'; readonly reason: string };
 
 export interface ActiveAccess {
@@ -96,7 +96,8 @@ export interface ActiveAccess {
   /** Secret. */
   readonly token: string;
   /**
-   * Names the connection, another after each login: sessions at the server and what is kept of it belong to it. Renewals keep it.
+   * Identifies the connection, and changes with each login: sessions at the server, and cached data about it, belong to it.
+   * Renewals keep it.
    */
   readonly connectionId: string;
 }
@@ -112,18 +113,15 @@ interface EndedCounts {
   readonly failed: number;
 }
 
-/** Keeps connections, and their tokens fresh. */
+/** Stores connections, and keeps their tokens fresh. */
 export interface Connections {
-  /**
-   * Not a promise where it was read in the last 30 s and is good for another minute: such calls wait for nothing.
-   * Never rejects.
-   */
+  /** Not a promise if it was read in the last 30 s and is valid for another minute: such calls do not wait. Never rejects. */
   getAccess(owner: ConnectionOwner, server: ConnectionServer): Access | Promise<Access>;
   /**
-   * The server refused a request with this token. 401: a renewal, at most once a minute. Where the new token is refused, too,
-   * `isRefusedItself` asks the server itself whether it refuses the token, at most once a minute; only then a login is needed. 403
-   * with `insufficient_scope`: a login is needed for the scopes. Resolves to what to go on with: where no other token is to be had,
-   * by the same. Nothing of it concerns other callers, unless a login is needed. Never rejects.
+   * The server refused a request with this token. 401: the token is renewed, at most once a minute. If the new token is also
+   * refused, `isRefusedItself` asks the server itself whether it refuses the token, at most once a minute; only then is a login
+   * needed. 403 with `insufficient_scope`: a login is needed for the scopes. Resolves to the access to continue with, which is
+   * the same if no other token is available. None of this affects other callers, unless a login is needed. Never rejects.
    */
   noteRefusal(
     owner: ConnectionOwner,
@@ -134,19 +132,19 @@ export interface Connections {
   /** @throws StoreUnavailable */
   describe(owner: ConnectionOwner, server: ConnectionServer): Promise<ConnectionInfo>;
   /**
-   * Revokes at the authorization server and deletes here, whatever that said. `problem` says what it was that failed
-   * there. False where there was none. @throws StoreUnavailable
+   * Revokes the tokens at the authorization server, and deletes them here whatever its answer. `problem` says what failed there.
+   * False if there was no connection. @throws StoreUnavailable
    */
   end(
     owner: ConnectionOwner,
     server: ConnectionServer,
     by: EndedBy,
   ): Promise<{ readonly ended: boolean; readonly problem: string | undefined }>;
-  /** All of one user, whatever the configuration file says now. @throws StoreUnavailable */
+  /** All connections of one user, whatever the current configuration file says. @throws StoreUnavailable */
   endOfUser(owner: ConnectionOwner, by: EndedBy): Promise<EndedCounts>;
-  /** All connections to one server, of all owners. @throws StoreUnavailable */
+  /** All owners' connections to one server. @throws StoreUnavailable */
   endAtServer(server: string, by: EndedBy): Promise<EndedCounts>;
-  /** For operators and metrics: costs no more where there are many. @throws StoreUnavailable */
+  /** For operators and metrics: the cost does not grow with their number. @throws StoreUnavailable */
   count(server: string): Promise<Readonly<Record<Exclude<ConnectionState, 'missing'>, number>>>;
   /** Called on each replica when a connection was made, ended, or needs a login. */
   onChange(
@@ -158,7 +156,7 @@ export interface Connections {
 export interface ConnectionRequest {
   readonly owner: ConnectionOwner;
   readonly server: string;
-  /** Asked for beside what the configuration says. */
+  /** Requested in addition to the configured ones. */
   readonly scopes: readonly string[] | undefined;
 }
 
@@ -167,19 +165,19 @@ export type RequestOutcome = 'connected' | 'declined' | 'expired';
 /** The links of doors 1 and 2. */
 export interface ConnectionRequests {
   /**
-   * `<BASE_URL>/connections/<server>?request=<id>`. Good for 10 minutes. The same again for the same owner, server and
-   * scopes within a minute: a model that calls in a loop does not fill the store.
+   * `<BASE_URL>/connections/<server>?request=<id>`. Valid for 10 minutes. The same owner, server and scopes get the same link
+   * again within a minute, so that a model that calls in a loop does not fill the store.
    *
    * @throws StoreUnavailable
    */
   create(request: ConnectionRequest): Promise<{ readonly id: string; readonly url: string }>;
-  /** Undefined for one that is not there any more. @throws StoreUnavailable */
+  /** Undefined for one that no longer exists. @throws StoreUnavailable */
   find(id: string): Promise<ConnectionRequest | undefined>;
   /** The person said no. */
   decline(id: string): Promise<void>;
   /**
-   * Resolves when the connection of this owner and server stands, whatever replica or door made it; at the latest after 5
-   * minutes. Never rejects; `expired` where the signal is aborted.
+   * Resolves when the connection of this owner and server is established, on any replica and through any door; after 5 minutes at
+   * the latest. Never rejects; `expired` if the signal is aborted.
    */
   wait(
     id: string,
@@ -193,8 +191,8 @@ export interface Connecting {
   /** The host of the login, followed by the other hosts at which the authorization server has endpoints. @throws ConnectionProblem */
   findLoginHosts(server: ConnectionServer): Promise<readonly string[]>;
   /**
-   * Resolves to the address that the browser is sent to. Finds the authorization server and the gateway's client there; registers if necessary.
-   * Undefined if the hosts differ from those that the user has been shown: they have to be shown first.
+   * Resolves to the address that the browser is sent to. Finds the authorization server and the gateway's client there; registers
+   * if necessary. Undefined if the hosts differ from those that the user was shown: they have to be shown first.
    *
    * @throws ConnectionProblem
    */
@@ -204,37 +202,40 @@ export interface Connecting {
     browser: {
       readonly hash: string;
       readonly requestId: string | undefined;
-      /** `findLoginHosts`, with a space between them; undefined where none were shown. */
+      /** The result of `findLoginHosts`, separated by spaces; undefined if none were shown. */
       readonly shownHosts: string | undefined;
     },
   ): Promise<string | undefined>;
   /**
-   * The authorization server brings the browser back: `state` is used up whatever comes of it. The owner is that of the
-   * browser's session at this moment, who must be the one that began.
+   * Handles the browser's return from the authorization server: `state` is used up in any case. The owner is that of the
+   * browser's current session, who must be the one who began the login.
    *
    * @throws ConnectionProblem
    */
   finish(
     query: ReadonlyMap<string, string>,
     back: {
-      /** At which the browser came back. */
+      /** The URI at which the browser came back. */
       readonly redirectUri: string;
       readonly browserHash: string | undefined;
       readonly owner: ConnectionOwner | undefined;
       readonly isOperator: boolean;
-      /** Asked once the tokens have come: their coming may have taken a while. @throws StoreUnavailable */
+      /** Called once the tokens have arrived, which may have taken a while. @throws StoreUnavailable */
       isStillLoggedIn(): Promise<boolean>;
     },
     findServer: (name: string) => ConnectionServer | undefined,
   ): Promise<{
     readonly info: ConnectionInfo;
-    /** As `begin` was told it: of the link that it began with; undefined where it began at the page of connections. */
+    /** As passed to `begin`: the link with which the login began; undefined if it began on the connections page. */
     readonly requestId: string | undefined;
   }>;
-  /** The gateway's own client document, by which it is known where documents are taken; undefined where BASE_URL is not a public https address. */
+  /**
+   * The gateway's own client document, which identifies it at servers that accept documents; undefined if BASE_URL is not a
+   * public https address.
+   */
   getClientDocument(): JsonObject | undefined;
   /**
-   * RFC 7517: the keys by which the gateway logs in with `private_key_jwt`. They are served at
+   * RFC 7517: the keys with which the gateway authenticates (`private_key_jwt`). They are served at
    * `<BASE_URL>/oauth/connections-keys.json`, the `jwks_uri` of its registrations. @throws StoreUnavailable
    */
   listPublicKeys(): Promise<JsonObject>;
@@ -243,7 +244,7 @@ export interface Connecting {
 /** Tells the person and the operator why a connection cannot be made. Never a secret. */
 export class ConnectionProblem extends Error {
   override readonly name = 'ConnectionProblem';
-  /** The one whose fault it is: decides the page's status and advice. */
+  /** The party at fault: decides the page's status and advice. */
   readonly fault: 'browser' | 'person' | 'server' | 'operator' | 'gateway';
 
   /** `message` names server and hop, and says what to do. */
@@ -258,7 +259,7 @@ export class ConnectionProblem extends Error {
   }
 }
 
-/** All of it, as `connections/feature.ts` makes it. */
+/** All of it, as created by `connections/feature.ts`. */
 export interface ConnectionPorts {
   readonly connections: Connections;
   readonly requests: ConnectionRequests;

@@ -1,5 +1,4 @@
-// Additions of the gateway to a request: progress token, trace, and in 2026-07-28 what each request says of itself, also in
-// headers.
+// The gateway's additions to a request: progress token, trace, and in 2026-07-28 the request's own metadata, also in headers.
 
 import { RawJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -14,7 +13,7 @@ import type { UpstreamDescription, UpstreamRequest } from './upstream.ts';
 const STATELESS_VERSION = '2026-07-28';
 const SESSION_VERSION = '2025-11-25';
 
-/** Those that a server may answer to `initialize`. */
+/** The versions with which a server may answer `initialize`. */
 const SESSION_VERSIONS: readonly unknown[] = [
   SESSION_VERSION,
   '2025-06-18',
@@ -27,14 +26,14 @@ const isSessionVersion = (version: unknown): version is string =>
 
 const CLIENT_INFO = { name: PACKAGE_NAME, version: PACKAGE_VERSION };
 
-/** As `initialize` and `_meta` declare them. `passed` are the extensions whose messages go through the gateway in that era. */
+/** As `initialize` and `_meta` declare them. `passed` are the extensions whose messages pass through the gateway in that era. */
 function declareCapabilities(
   { elicitation, elicitationUrl, sampling, samplingTools, roots, extensions }: ClientCapabilities,
   passed: readonly string[] = SESSION_EXTENSIONS,
 ): JsonObject {
   const declared = extensions && Object.entries(extensions).filter(([id]) => passed.includes(id));
   return {
-    // An empty object means forms alone; servers before 2025-11-25 know nothing else.
+    // An empty object means forms only; servers before 2025-11-25 know nothing else.
     ...(elicitationUrl && { elicitation: { ...(elicitation && { form: {} }), url: {} } }),
     ...(elicitation && !elicitationUrl && { elicitation: {} }),
     ...(sampling && { sampling: samplingTools ? { tools: {} } : {} }),
@@ -52,7 +51,7 @@ type Enveloped = Pick<UpstreamRequest, 'params' | 'trace' | 'logLevel' | 'onProg
 /** The params of a request of the session era. */
 export function toSessionParams(request: Enveloped, token: number): JsonObject {
   const { trace, onProgress } = request;
-  // Nothing to add, as to nearly all.
+  // Nothing to add, as for nearly all requests.
   if (
     request.params._meta === undefined &&
     trace.traceparent === undefined &&
@@ -63,7 +62,7 @@ export function toSessionParams(request: Enveloped, token: number): JsonObject {
   return { ...params, _meta: { ...selectOwnMeta(meta), ...describeCall(request, token) } };
 }
 
-/** The params of a request of the stateless era: each brings all that the server needs to know. */
+/** The params of a request of the stateless era, each of which carries everything that the server needs to know. */
 export function toStatelessParams(
   request: Enveloped,
   token: number,
@@ -73,7 +72,7 @@ export function toStatelessParams(
   const added = describeCall(request, token);
   const declared = declareCapabilities(capabilities, STATELESS_EXTENSIONS);
   const isBare = params._meta === undefined && added === undefined && logLevel === undefined;
-  // As nearly all are: it is written already, and stands first, so that all have one shape (docs/decisions/0024).
+  // Already serialized, as for nearly all requests, and placed first, so that all have one shape (docs/decisions/0024).
   if (isBare && Object.keys(declared).length === 0) return { _meta: NOTHING_DECLARED, ...params };
   const meta = {
     ...selectOwnMeta(params._meta),
@@ -92,7 +91,7 @@ const requireMeta = (declared: JsonObject): JsonObject => ({
 
 const NOTHING_DECLARED = new RawJson(JSON.stringify(requireMeta({})));
 
-/** `_meta` of the client without what belongs to its own hop. */
+/** The client's `_meta` without the members that belong to its own hop. */
 const selectOwnMeta = (meta: unknown): JsonObject =>
   isObject(meta)
     ? Object.fromEntries(Object.entries(meta).filter(([key]) => !isOfOneHop(key)))
@@ -104,8 +103,8 @@ function describeCall({ trace, onProgress }: Enveloped, token: number): JsonObje
   return { ...trace, ...(onProgress !== undefined && { progressToken: token }) };
 }
 
-// §18.6: the headers of a request: what the configuration and the credentials say, and what MCP asks for.
-// Nothing of the client's request is among them.
+// §18.6: the headers of a request: those from the configuration and the credentials, and those that MCP requires. None of them
+// comes from the client's request.
 
 /** Headers of a connection, or decided by the transport (RFC 9110 §7.6.1). */
 const OWN_TO_TRANSPORT = new Set([
@@ -131,7 +130,7 @@ export const toInitializeParams = (capabilities: ClientCapabilities): JsonObject
   clientInfo: CLIENT_INFO,
 });
 
-/** Names and values in turn, as they are sent. */
+/** Alternating names and values, as they are sent. */
 export type RequestHeaders = readonly string[];
 
 export const toRequestHeaders = (headers: Readonly<Record<string, string>>): RequestHeaders =>
@@ -161,7 +160,7 @@ export function traceInHeaders({ trace }: UpstreamRequest): RequestHeaders {
 
 const NO_HEADERS: RequestHeaders = [];
 
-/** A value that a header cannot carry, or would lose at its ends, goes as `=?base64?…?=`. */
+/** A value that a header cannot carry, or whose ends would be trimmed, is sent as `=?base64?…?=`. */
 export const encodeHeader = (value: string): string =>
   /^(?!=\?base64\?)(?:[\x21-\x7E](?:[\t\x20-\x7E]*[\x21-\x7E])?)?$/.test(value)
     ? value
@@ -169,14 +168,14 @@ export const encodeHeader = (value: string): string =>
 
 // A server's description of itself, read without trust.
 
-/** The result of `initialize`; undefined where its version is none that is spoken here. */
+/** The result of `initialize`; undefined if its version is not supported here. */
 export function readInitializeResult(result: JsonObject): UpstreamDescription | undefined {
   const { protocolVersion, capabilities, serverInfo, instructions } = result;
   if (!isSessionVersion(protocolVersion)) return undefined;
   return describe({ era: 'session', protocolVersion }, capabilities, serverInfo, instructions);
 }
 
-/** The result of `server/discover`; undefined where 2026-07-28 is not among its versions. */
+/** The result of `server/discover`; undefined if 2026-07-28 is not among its versions. */
 export function readDiscoverResult(result: JsonObject): UpstreamDescription | undefined {
   const { supportedVersions, capabilities, instructions, _meta: meta } = result;
   const speaks = Array.isArray(supportedVersions) && supportedVersions.includes(STATELESS_VERSION);
@@ -202,7 +201,7 @@ const describe = (
   instructions: typeof instructions === 'string' ? instructions : undefined,
 });
 
-/** Lists of which the server says when they change; none where it is not known. */
+/** Lists whose changes the server announces; none if that is unknown. */
 export const findListsThatChange = (
   description: UpstreamDescription | undefined,
 ): readonly ListName[] =>
@@ -214,25 +213,25 @@ export const offersList = (capabilities: JsonObject, kind: ListKind): boolean =>
     ? findSkillSettings(capabilities) !== undefined
     : isObject(capabilities[LIST_KINDS[kind].list]);
 
-/** SEP-2640: undefined where it has no skills. */
+/** SEP-2640: undefined if it has no skills. */
 function findSkillSettings({ extensions }: JsonObject): object | undefined {
   const settings = isObject(extensions) ? extensions[SKILLS] : undefined;
   return isDeclared(settings) ? settings : undefined;
 }
 
-/** SEP-2640: whether it lists what lies in directories. */
+/** SEP-2640: whether it lists the contents of directories. */
 export function canReadDirectories(capabilities: JsonObject): boolean {
   const settings = findSkillSettings(capabilities);
   return isObject(settings) && settings.directoryRead === true;
 }
 
-/** MCP "Resources": whether it says when those change that somebody subscribed to. */
+/** MCP "Resources": whether it announces changes of subscribed resources. */
 export const canSubscribe = ({ resources }: JsonObject): boolean =>
   isObject(resources) && resources.subscribe === true;
 
 /**
- * MCP 2026-07-28 "Subscriptions": the params of `subscriptions/listen`, for all that the server can tell; undefined
- * where that is nothing.
+ * MCP 2026-07-28 "Subscriptions": the params of `subscriptions/listen`, for everything that the server can announce; undefined if
+ * there is nothing.
  */
 export function toListenParams(
   description: UpstreamDescription | undefined,
@@ -248,7 +247,7 @@ export function toListenParams(
   return Object.keys(notifications).length > 0 ? { notifications } : undefined;
 }
 
-// §18.3: what a server does not speak that the configuration file demands of it (`era`).
+// §18.3: the protocol era that the configuration file requires of a server (`era`) but that it does not support.
 
 export const NOT_STATELESS =
   'it does not speak MCP 2026-07-28, which "era": "stateless" demands: remove "era" from its entry in the configuration file';

@@ -13,10 +13,10 @@ import { nameAskerInMessage, type RelayedRequest } from './server-request.ts';
 import { UpstreamError, type UpstreamFailure } from './upstream.ts';
 
 /**
- * Makes the result of a failed call of this method: one that the client's model can read, or for methods without such
- * results a JSON-RPC error.
+ * Creates the result of a failed call of this method: one that the client's model can read, or for methods without such results a
+ * JSON-RPC error.
  *
- * @throws GatewayError; rethrows anything that is not a failure of a server.
+ * @throws GatewayError; rethrows anything that is not a server failure.
  */
 export type ToFailedResult = (
   server: string,
@@ -40,7 +40,7 @@ export function createToFailedResult({ clock, log }: Runtime): ToFailedResult {
         ? fail('upstream_error', { jsonRpc, facts: { server } })
         : toErrorResult(method, jsonRpc.message);
     }
-    // Per server and failure at most one line a minute; neither grows with what callers send.
+    // At most one line a minute per server and kind of failure; the number of both does not depend on what callers send.
     const kind = `${server} ${failure}`;
     const { advice, tell } = FAILURES[failure];
     const warn =
@@ -64,7 +64,7 @@ function toErrorResult(method: RelayedRequest['method'], text: string): RawResul
   return { content: [{ type: 'text', text }], isError: true };
 }
 
-/** MCP 2026-07-28: a missing client capability is a 400, also if a server needs it. */
+/** MCP 2026-07-28: a missing client capability is a 400, even if it is a server that needs it. */
 const failWithJsonRpc = (jsonRpc: JsonRpcErrorObject, era: Era): never =>
   fail(
     era === 'stateless' && jsonRpc.code === catalogue.missing_client_capability.jsonrpc.code

@@ -1,4 +1,4 @@
-// §18.3: calls that are passed on to a server, and what the server asks and tells meanwhile.
+// §18.3: calls that are passed on to a server, and the server's requests and notifications in the meantime.
 
 import { GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
@@ -24,29 +24,29 @@ import {
   type UpstreamQuestion,
 } from './upstream.ts';
 
-/** The client of a call, as its server meets it. */
+/** The client of a call, as its server sees it. */
 export interface RequestClient {
-  /** Aborted when nobody waits for the result any more. */
+  /** Aborted when nobody is waiting for the result any more. */
   readonly signal: CancelSignal;
   readonly trace: TraceContext;
   readonly logLevel: LogSeverity | undefined;
   readonly wantsProgress: boolean;
-  /** Undefined where no guard looks at what is asked. */
+  /** Undefined if no guard checks the requests. */
   readonly questionGuards: QuestionGuards | undefined;
   /** Params of `notifications/progress`. */
   progress(params: JsonObject): void;
   /** Params of `notifications/message`. */
   log(params: JsonObject): void;
-  /** Undefined where the client cannot be told. False where it was not asked this in the call. */
+  /** Undefined if the client cannot be notified. False if it was not asked this in the call. */
   completeElicitation?(elicitationId: string): boolean;
   /** @throws UpstreamError whose `jsonRpcError` is the server's answer. */
   answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject>;
 }
 
 /**
- * Passes a call on to its server, and what both ask and tell each other meanwhile.
+ * Passes a call on to its server, along with the messages that both exchange in the meantime.
  *
- * @throws GatewayError; and in the stateless era what ends a call that asks (`StatelessRelay`), which must pass.
+ * @throws GatewayError; and, in the stateless era, the error that ends a call that asks (`StatelessRelay`), which must propagate.
  */
 export type RelayCall = (
   upstream: Upstream,
@@ -64,13 +64,13 @@ export interface RelayedRequest {
     | 'skills/get'
     | 'completion/complete'
     | TaskRequest['method'];
-  /** With the server's own names and URIs; `_meta` has what the client wrote there for the server. */
+  /** With the server's own names and URIs; `_meta` contains the members that the client addressed to the server. */
   readonly params: JsonObject;
-  /** The server's own name or URI that the request is about. */
+  /** The server's own name or URI of the requested item. */
   readonly name?: string;
   /** For `resources/read` the URI as the client knows it. */
   readonly asked?: string;
-  /** Arguments that go into headers, too, as header name and value. */
+  /** Arguments that are also sent in headers, as header name and value. */
   readonly mirrored?: Readonly<Record<string, string>>;
 }
 
@@ -100,7 +100,7 @@ export function passLog(context: Pick<Context, 'log'>, { level, data, logger }: 
   context.log(level, data, typeof logger === 'string' ? logger : undefined);
 }
 
-/** JSON has no word for the Infinity that JavaScript makes of 1e400. */
+/** JSON cannot represent the Infinity that 1e400 becomes in JavaScript. */
 const isNumber = (value: unknown): value is number => Number.isFinite(value);
 
 // §18.3: server-initiated requests that a client can answer, and errors for all others.
@@ -141,7 +141,7 @@ export function toQuestionError(thrown: unknown, isCancelled: boolean): Upstream
   return isOver ? refuseAsOver(thrown.message) : refuseQuestion(thrown.message);
 }
 
-/** Reads a server-initiated request; undefined if the value is none. */
+/** Reads a server-initiated request; undefined if the value is not one. */
 export function readQuestion(value: unknown): UpstreamQuestion | undefined {
   const { method, params = {} } = isObject(value) ? value : {};
   return typeof method === 'string' && isObject(params) ? { method, params } : undefined;
@@ -150,7 +150,7 @@ export function readQuestion(value: unknown): UpstreamQuestion | undefined {
 /** Of one round of a call, or of one task. */
 const MAX_QUESTIONS = 16;
 
-/** Reads server-initiated requests by their keys, and checks each. `refuse` tells what is wrong. */
+/** Reads server-initiated requests by their keys, and checks each. `refuse` describes the problem. */
 export function readQuestions(
   server: string,
   inputRequests: unknown,
@@ -172,7 +172,7 @@ export function readQuestions(
   );
 }
 
-/** Why the value is no answer to a request of that kind; undefined if it may be one. */
+/** Why the value is not an answer to a request of that kind; undefined if it may be one. */
 export const findKindProblem = (
   { method }: Pick<UpstreamQuestion, 'method'>,
   answer: unknown,
@@ -206,7 +206,7 @@ export const nameAskerInMessage = (server: string, params: JsonObject): JsonObje
   message: tell(server, params.message),
 });
 
-// In any case of letters: to many clients written in Go `Message`, and `meſſage`, are `message`, and the last one counts.
+// Case-insensitive: many clients written in Go treat `Message`, and even `meſſage`, as `message`, and the last one counts.
 
 const TOOLS = /^(?:tools|toolChoice)$/iu;
 const TAKEN_OUT = /^(?:includeContext|systemPrompt)$/iu;

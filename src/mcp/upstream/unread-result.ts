@@ -27,7 +27,7 @@ import { Findings, RESULTS } from '../protocol/fit.ts';
 interface ResultBytes {
   /** Valid only for now: the next call of `joinPieces` overwrites them. */
   readonly bytes: Buffer;
-  /** The same bytes as received, in memory of their own. */
+  /** A copy of the received bytes. */
   readonly pieces: readonly Uint8Array[];
   /** True if the result is passed on in these pieces, and not as text. */
   readonly isLong: boolean;
@@ -67,7 +67,7 @@ export function createUnreadResult({
   });
 }
 
-/** The places of the members of an unread result. */
+/** The positions of the members of an unread result. */
 interface UnreadSource extends Pick<ResultBytes, 'pieces' | 'isLong'> {
   /** Bytes of all pieces. */
   readonly length: number;
@@ -95,12 +95,12 @@ function noteUnread(written: Written, short: JsonObject, source: UnreadSource): 
 
 const UNREAD = createNote<UnreadSource & { readonly short: JsonObject }>();
 
-/** Finds an unread result. Nothing in it names a resource, which nobody had to read it for. */
+/** Finds an unread result. It names no resource, which is known without parsing it. */
 export const findUnread = UNREAD.find;
 
 /**
- * An unread result without some of its members, with a `_meta` that is written so where it has another, and with members that the gateway
- * knows and does not write there. None of it is read.
+ * An unread result without some of its members, with its `_meta` replaced by this serialized one if it has a different one, and
+ * with members that the gateway knows but does not write there. None of it is parsed.
  */
 export function changeUnread(
   result: object,
@@ -129,7 +129,7 @@ const OPENING = Buffer.from('{');
 const COMMA = Buffer.from(',');
 const CLOSING = Buffer.from('}');
 
-/** True for members that say how a call goes on, that are not for the client, or that have to be checked. */
+/** True for members that say how a call continues, that are not for the client, or that have to be checked. */
 const isRead = (bytes: Buffer, { name, start, end }: ScannedMember) =>
   name === 'resultType'
     ? bytes.toString('latin1', start, Math.min(end, start + MAX_SHORT)) !== COMPLETE
@@ -137,12 +137,12 @@ const isRead = (bytes: Buffer, { name, start, end }: ScannedMember) =>
 
 const COMPLETE = '"complete"';
 /**
- * The beginnings of the types of links and embedded resources. Fewer values than a response may have, since all are parsed as soon
- * as somebody asks for one.
+ * The beginnings of the types of links and embedded resources. Fewer values than a response may have, since all of them are
+ * parsed as soon as one is accessed.
  */
 const SCAN_RULES = { sought: Buffer.from('resource').readBigUInt64LE(), maxValues: 400_000 };
 
-/** True if all of it is as MCP has it. Which method it answers is not known here: content is a tool's, `contents` a resource's. */
+/** True if all of it conforms to MCP. The method is not known here: `content` belongs to tools, `contents` to resources. */
 function isFitting(bytes: Buffer, scanned: ScannedObject) {
   const outline = readMembers(bytes, scanned.members, scanned.entries);
   if (outline === undefined) return false;
@@ -153,10 +153,10 @@ function isFitting(bytes: Buffer, scanned: ScannedObject) {
   );
 }
 
-/** Long enough for a flag or a number, and for a list without items. */
+/** Long enough for a flag, a number or an empty list. */
 const MAX_SHORT = 32;
 
-/** All members are there, in their order; those that are not short are undefined, as no member of JSON is. */
+/** All members are present, in order; those that are not short are undefined, which no JSON member can be. */
 const readShortMembers = (bytes: Buffer, members: readonly ScannedMember[]): JsonObject =>
   Object.fromEntries(
     members.map(({ name, start, end }) => [
@@ -169,7 +169,7 @@ const failToRead = (): never => failUpstream('The server answered with a text th
 
 // The outline of a long result, without its long texts: enough to see whether clients can read it.
 
-/** Bytes of a value that is parsed. */
+/** Maximum size of a value that is parsed, in bytes. */
 const MAX_PARSED = 4096;
 /** Bytes that stand for a longer string, up to its first escape. */
 const SHOWN = 64;
@@ -179,8 +179,8 @@ const OPEN_ARRAY = 0x5b;
 const OPEN_OBJECT = 0x7b;
 
 /**
- * The object, whose long strings are cut, and whose structured content is empty. Undefined where more of it would have to be
- * parsed. `entries` are those of lists among the members.
+ * The object, whose long strings are cut, and whose structured content is empty. Undefined if more of it would have to be parsed.
+ * `entries` are the entries of lists among the members.
  */
 function readMembers(
   bytes: Buffer,
@@ -230,7 +230,7 @@ function readValue(bytes: Buffer, start: number, end: number, isOpen: boolean): 
   return first === QUOTE || first === OPEN_ARRAY || first === OPEN_OBJECT ? undefined : 0;
 }
 
-/** A multiple of four letters, as a part of base64 is. */
+/** A multiple of four characters, like any part of base64. */
 function cutString(bytes: Buffer, start: number) {
   const [shown = ''] = bytes.toString('latin1', start, start + SHOWN - 4).split('\\', 1);
   return shown.slice(0, shown.length - (shown.length % 4));

@@ -20,40 +20,39 @@ import type { UpstreamConfig, UpstreamFacts } from './upstream-config.ts';
 export interface Upstream {
   readonly config: UpstreamConfig;
   readonly facts: UpstreamFacts;
-  /** True if it could be reached when last tried; undefined until it was tried. */
+  /** True if it could be reached at the last attempt; undefined before the first. */
   readonly isUp: boolean | undefined;
   /** The era of its last answer to any caller; undefined before the first. */
   readonly era: Era | undefined;
-  /** Set for a server where users log in themselves (`"auth": {"type": "oauth"}`), else undefined. */
+  /** Set for a server that users log in to themselves (`"auth": {"type": "oauth"}`), otherwise undefined. */
   readonly logins?: UpstreamLogins | undefined;
   /**
-   * The server's last description of itself to this caller; connects if there is none. One for each
-   * user, or process, if lists are kept so.
+   * The server's last description of itself to this caller; connects if there is none. One for each user or process, if lists are
+   * kept that way.
    *
    * @throws UpstreamError
    */
   describe(caller: UpstreamCaller): Promise<UpstreamDescription>;
-  /** The same, as far as it is known. */
+  /** The same, as far as known. */
   peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
   /**
-   * Sends a request and resolves to its result as the server wrote it: `input_required`, too. Ids and
-   * progress tokens are the transport's own. Opens a session, or starts a process, where one is
-   * needed; if an HTTP server no longer knows its session, opens another and repeats the request (at most twice, if
-   * the first session was another replica's).
+   * Sends a request and resolves to its result as the server wrote it, including `input_required`. Ids and progress tokens are
+   * the transport's own. Opens a session or starts a process if one is needed; if an HTTP server no longer knows its session,
+   * opens another and repeats the request (at most twice, if the first session was another replica's).
    *
    * @throws UpstreamError
    */
   request(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject>;
   /**
-   * Tells what changes, until the result is called. For the gateway itself: the lists. For a client's session or
-   * subscription: also the resources that it subscribed to, `uris` in the stateless era.
+   * Reports changes until the returned function is called. For the gateway itself: of lists. For a client's session or
+   * subscription: also of the resources that it subscribed to (`uris` in the stateless era).
    */
   listen(caller: UpstreamCaller, listener: UpstreamListener, uris?: readonly string[]): () => void;
   /** Called with each change of `isUp`. */
   onStateChange(listener: (isUp: boolean, reason: string) => void): void;
-  /** Ends what was opened for the client's session, where credentials still allow it. Never rejects. */
+  /** Ends what was opened for the client's session, if credentials still allow it. Never rejects. */
   endSession(caller: UpstreamCaller): Promise<void>;
-  /** Takes no further requests, lets those under way end (`graceMs`), then ends sessions, processes and timers. */
+  /** Accepts no further requests, lets those in flight finish (`graceMs`), then ends sessions, processes and timers. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -67,22 +66,22 @@ export type UpstreamRuntime = Pick<
 export interface UpstreamCaller {
   /** Undefined for the gateway itself, and without authentication. */
   readonly user: UserContext | undefined;
-  /** OAuth client ID of the caller; undefined where it is not known. */
+  /** OAuth client ID of the caller; undefined if unknown. */
   readonly clientId: string | undefined;
   /** ID of the client's session; undefined in the stateless era, and for the gateway itself. */
   readonly sessionId: string | undefined;
   /** The requests that the client can be asked. */
   readonly capabilities: ClientCapabilities;
   /**
-   * The connection by which it is asked (§24), where users log in at the server themselves: what is kept of the server belongs to
+   * The connection used for the request (§24), if users log in to the server themselves: cached data about the server belongs to
    * the connection. Undefined until a request is about to be sent, and for all other servers.
    */
   readonly connectionId?: string | undefined;
 }
 
 /**
- * Names what a client's session has of its own at the server; undefined for callers without one. With another connection (§24.4) it
- * is another: sessions at the server, and what they subscribed to, are those of one account.
+ * Identifies what a client's session owns at the server; undefined for callers without one. It changes with the connection
+ * (§24.4): sessions at the server, and their subscriptions, belong to one account.
  */
 export const nameOwnSession = ({
   sessionId,
@@ -102,19 +101,19 @@ export const GATEWAY_CALLER: UpstreamCaller = {
 
 export interface UpstreamRequest {
   readonly method: string;
-  /** Without `_meta` of the transport's own: progress token, trace, and the stateless era's envelope. */
+  /** Without the transport's own members of `_meta`: progress token, trace, and the stateless era's envelope. */
   readonly params: JsonObject;
-  /** Aborted when no caller waits any more: the server is told. */
+  /** Aborted when no caller is waiting any more: the server is notified. */
   readonly signal: CancelSignal;
   /** W3C trace context of the caller. */
   readonly trace: TraceContext;
   /** Least severe log message that the client wants; undefined for none. */
   readonly logLevel?: LogSeverity | undefined;
-  /** The name or URI that the request is about, for `Mcp-Name`. */
+  /** The name or URI of the requested item, for `Mcp-Name`. */
   readonly name?: string | undefined;
-  /** Arguments that go into headers, too (`x-mcp-header`), as header name and value. */
+  /** Arguments that are also sent in headers (`x-mcp-header`), as header name and value. */
   readonly mirrored?: Readonly<Record<string, string>> | undefined;
-  /** Params of `notifications/progress` about this request; without it none is asked for. */
+  /** Params of `notifications/progress` about this request; if absent, progress is not requested. */
   readonly onProgress?: ((params: JsonObject) => void) | undefined;
   /** Params of `notifications/message` that belong to this request. */
   readonly onLog?: ((params: JsonObject) => void) | undefined;
@@ -125,8 +124,8 @@ export interface UpstreamRequest {
    */
   onRequest?(request: UpstreamQuestion, signal: CancelSignal): Promise<JsonObject>;
   /**
-   * The user has done what they were sent to a URL for, says the server while the request goes on (session era). False where
-   * this request did not ask for it.
+   * Called when the server reports, while the request continues, that the user has completed an interaction at a URL (session
+   * era). False if this request did not ask for it.
    */
   onElicitationComplete?: ((elicitationId: string) => boolean) | undefined;
 }
@@ -136,7 +135,7 @@ export const METHOD_NOT_FOUND = -32601;
 export const INVALID_PARAMS = -32602;
 export const INTERNAL_ERROR = -32603;
 
-/** A request of the server, as it wrote it. */
+/** A request from the server, as it wrote it. */
 export interface UpstreamQuestion {
   readonly method: string;
   readonly params: JsonObject;
@@ -152,28 +151,28 @@ export interface UpstreamDescription {
 }
 
 export interface UpstreamListener {
-  /** `notifications/<list>/list_changed`, and whenever such could have been missed. */
+  /** `notifications/<list>/list_changed`, and whenever one could have been missed. */
   listChanged(list: ListName): void;
-  /** The server told another caller: the change may concern a list that all share. */
+  /** The server notified another caller: the change may concern a list that all share. */
   listMayHaveChanged?(list: ListName): void;
   resourceUpdated(uri: string): void;
-  /** The user has done what they were sent to a URL for (MCP 2025-11-25 "Elicitation"). */
+  /** The user has completed an interaction at a URL (MCP 2025-11-25 "Elicitation"). */
   elicitationCompleted?(elicitationId: string): void;
   /** Params of `notifications/message` that belong to no call, but to the caller's own session at the server. */
   logged?(params: JsonObject): void;
 }
 
-/** §24: a server where users log in themselves: the connection of each caller, and its state. */
+/** §24: a server that users log in to themselves: the connection of each caller, and its state. */
 export interface UpstreamLogins {
-  /** Not a promise where the connection is at hand. Never rejects. */
+  /** Not a promise if the connection is at hand. Never rejects. */
   getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess>;
   /** The last known one, without a request. */
   peekConnectionId(caller: UpstreamCaller): string | undefined;
   /** The owner of the caller's connection; undefined for those who can have none. */
   findOwner(caller: UpstreamCaller): ConnectionOwner | undefined;
-  /** For the caller: as whom they are connected. @throws UpstreamError where the store does not answer. */
+  /** For the caller: the account that they are connected as. @throws UpstreamError if the store does not answer. */
   describe(caller: UpstreamCaller): Promise<ConnectionInfo | undefined>;
-  /** A connection was made, ended, or needs a login: what was open by the one before ends. */
+  /** A connection was made, ended, or needs a login: everything opened with the previous one ends. */
   noteChange(owner: ConnectionOwner): void;
 }
 
@@ -188,26 +187,26 @@ export type UpstreamFailure =
   | 'unavailable'
   /** It did not answer in time. */
   | 'timeout'
-  /** It had lost the session, and did not say whether it carried the request out. There is a new one now. */
+  /** It had lost the session, and did not say whether it carried out the request. There is a new session now. */
   | 'session_lost'
-  /** Its answer is invalid: no JSON, half a message, too long, or another id. */
+  /** Its answer is invalid: not JSON, incomplete, too long, or with a different id. */
   | 'invalid'
   /** The gateway gave up: answers took too much memory, or too much processing time. */
   | 'overloaded'
-  /** No caller waits any more. */
+  /** No caller is waiting any more. */
   | 'aborted'
   /** It answered with a JSON-RPC error, which is for the client. */
   | 'error';
 
-/** `message` is for the client's model, too: never a secret, an address or a header. */
+/** `message` is also for the client's model: never a secret, an address or a header. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly failure: UpstreamFailure;
   /** The reason alone, without what the gateway does next. For operators: it may name an address, without what could be secret in it. */
   readonly logReason: string;
-  /** As `message`, with `logReason`. */
+  /** Like `message`, with `logReason`. */
   readonly logMessage: string;
-  /** The `error` member of the response, where `failure` is `error`. */
+  /** The `error` member of the response, if `failure` is `error`. */
   readonly jsonRpcError: JsonRpcErrorObject | undefined;
 
   constructor(
@@ -218,7 +217,7 @@ export class UpstreamError extends Error {
       readonly jsonRpcError?: JsonRpcErrorObject;
       /** The gateway's next step. */
       readonly next?: string;
-      /** In place of `reason`, for operators alone. */
+      /** Replaces `reason`, for operators only. */
       readonly logReason?: string | undefined;
     } = {},
   ) {
@@ -242,11 +241,11 @@ export class CredentialError extends UpstreamError {
   }
 }
 
-/** The caller has to log in at the server: the doors lead there (§24.3). */
+/** The caller has to log in to the server: the doors lead there (§24.3). */
 export class ConnectionNeeded extends CredentialError {
-  /** Why there is none that can be used; undefined where there never was one. Never a secret. */
+  /** Why there is no usable connection; undefined if there never was one. Never a secret. */
   readonly why: string | undefined;
-  /** That the server wants beside those that were granted. */
+  /** The scopes that the server requires in addition to the granted ones. */
   readonly scopes: readonly string[] | undefined;
 
   constructor({ why, scopes }: Pick<ConnectionNeeded, 'why' | 'scopes'>) {
@@ -256,7 +255,7 @@ export class ConnectionNeeded extends CredentialError {
   }
 }
 
-/** True if the caller's requests go by the connection of this owner. */
+/** True if the caller's requests use the connection of this owner. */
 export function isCallerOf(
   { findOwner }: Pick<UpstreamLogins, 'findOwner'>,
   caller: UpstreamCaller,
@@ -266,7 +265,7 @@ export function isCallerOf(
   return own !== undefined && nameConnectionOwner(own) === nameConnectionOwner(owner);
 }
 
-/** The caller, whose request goes by this connection. */
+/** The caller, whose request uses this connection. */
 export const bindCaller = (caller: UpstreamCaller, connectionId: string): UpstreamCaller => ({
   ...caller,
   connectionId,

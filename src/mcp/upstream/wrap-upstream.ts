@@ -1,5 +1,5 @@
-// §18.3, §18.4, §18.8: what goes around a server, whatever its transport: metrics, spans, roots, the requests in flight, and the names
-// of the callers who get the same from it.
+// §18.3, §18.4, §18.8: wrappers around a server, whatever its transport: metrics, spans, roots, requests in flight, and the
+// audiences that share its lists.
 
 import { hash } from 'node:crypto';
 import { catalogue } from '../../errors/catalogue.ts';
@@ -72,7 +72,7 @@ export function observeUpstream(
   upstream: Upstream,
 ): Upstream {
   const { name } = upstream.config;
-  // The transport logs it: it knows why.
+  // Logged by the transport, which knows the reason.
   upstream.onStateChange((isUp) => metrics.recordUpstreamState(name, isUp));
 
   return wrapUpstream(upstream, {
@@ -128,7 +128,7 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
 
 const UNKNOWN_FAILURE = { failure: '_OTHER', jsonRpcError: undefined };
 
-/** No URIs: they are too many for names of spans, and may hold secrets. */
+/** No URIs: there are too many for span names, and they may contain secrets. */
 const nameRequest = ({ method, name }: UpstreamRequest) =>
   name === undefined || method.startsWith('resources/') ? method : `${method} ${name}`;
 
@@ -220,17 +220,17 @@ function needsRoots(thrown: unknown) {
   );
 }
 
-// §18.4: audiences: callers who get the same from a server.
+// §18.4: audiences: groups of callers who get the same data from a server.
 
-/** One name per user and client if the server can tell them apart (`isPersonal`), else one for all. */
+/** One name per user and client if the server can tell them apart (`isPersonal`), otherwise one for all. */
 export const createNameAudience = (isPersonal: boolean): ((caller: UpstreamCaller) => string) =>
   isPersonal ? nameCaller : () => EVERYBODY;
 
 const EVERYBODY = '';
 
 /**
- * An account of a server is one audience, whoever uses it. Users choose their names: as a hash none can be taken for the
- * gateway itself, and all are of one length.
+ * An account at a server is one audience, whoever uses it. Users choose their names: hashed, none can be mistaken for the gateway
+ * itself, and all have the same length.
  */
 const nameCaller = (caller: UpstreamCaller) =>
   caller === GATEWAY_CALLER
@@ -274,7 +274,7 @@ export class Usage {
     }
   }
 
-  /** Takes no more requests, and resolves when none is in flight, or after so many milliseconds. */
+  /** Accepts no more requests, and resolves when none is in flight, or after this many milliseconds. */
   async end(graceMs: number): Promise<void> {
     this.hasEnded = true;
     if (this.inFlight === 0) return;

@@ -1,4 +1,4 @@
-// Opens connections to one server: TCP, TLS where its address says so, and a tunnel where a proxy is in between.
+// Opens connections to one server: TCP, TLS if its URL requires it, and a tunnel if there is a proxy.
 import { connect as connectTcp, isIP, type OnReadOpts, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -15,9 +15,9 @@ export interface Destination {
   readonly ca: string | undefined;
   /** Milliseconds until a connection counts as failed, TLS and the proxy included. */
   readonly timeoutMs: number;
-  /** A connection to it through a proxy; undefined where there is none. */
+  /** Opens a connection to it through a proxy; undefined if there is none. */
   readonly openTunnel: ((signal: AbortSignal) => Promise<Duplex>) | undefined;
-  /** It is itself a proxy, which gets requests for other servers. */
+  /** It is itself a proxy that receives requests for other servers. */
   readonly isProxy: boolean;
 }
 
@@ -29,9 +29,9 @@ export class ConnectTimeout extends Error {
 
 interface PendingConnection {
   readonly clock: Clock;
-  /** Ends the connection while it is opened. */
+  /** Aborts the connection while it is being opened. */
   readonly signal: AbortSignal;
-  /** Receives what the server sends, in a buffer that other connections use, too. */
+  /** Receives the server's data in a buffer that is shared with other connections. */
   readonly onread: OnReadOpts;
   /** The same through a tunnel, which has buffers of its own. */
   receive(bytes: Buffer): void;
@@ -77,7 +77,7 @@ export function createConnect(
       signal,
       (task) =>
         afterReading(how.clock, timeoutMs / 2, () => {
-          // A second look-up of its address would only delay all.
+          // A second lookup of its address would only cause delay.
           if (hasAddress) task();
         }),
     );
@@ -111,10 +111,13 @@ export function createConnect(
 
 const NO_ANSWER = 'the server took too long to connect';
 
-/** TCP keep-alive: a firewall that has forgotten an idle connection shows before the next request. */
+/** TCP keep-alive: detects a firewall that has dropped an idle connection before the next request is sent. */
 const KEPT_ALIVE = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
 
-/** Runs the task after a time, and after what has arrived by then is read: the process may have been paused. Returns its cancel function. */
+/**
+ * Runs the task after a delay, once data that has arrived by then has been read: the process may have been paused. Returns a
+ * function that cancels it.
+ */
 function afterReading(clock: Clock, ms: number, task: () => void): () => void {
   let waiting: NodeJS.Immediate | undefined;
   const cancelTimer = clock.after(ms, () => {
@@ -127,9 +130,9 @@ function afterReading(clock: Clock, ms: number, task: () => void): () => void {
 }
 
 /**
- * Opens a second connection where the first one has no answer for a while, and takes the one that is open first. The SYN packet may
- * be lost, on the way or by a server whose backlog is full, and the system sends it again only after a second, when the request has
- * failed. Nothing of a request was sent on either. `onReached`: the server has answered, by TCP at least.
+ * Opens a second connection if the first one gets no answer for a while, and uses whichever opens first. A SYN packet may be lost
+ * in transit, or dropped by a server whose backlog is full, and the system resends it only after a second, when the request has
+ * already failed. Nothing of a request was sent on either. `onReached`: the server has answered, by TCP at least.
  */
 function openOneOfTwo(
   begin: (ending: AbortSignal, onReached: () => void) => Promise<Socket>,
@@ -157,7 +160,7 @@ function openOneOfTwo(
         },
         (error: unknown) => {
           underWay -= 1;
-          // The first says most: the other one may only have run out of time.
+          // The first error says most: the other one may just be a timeout.
           failure ??= error;
           if (underWay > 0) return;
           reject(failure);
@@ -202,7 +205,7 @@ function whenOpen<Kind extends Socket>(
 type ProxyErrorCode =
   /** It refuses to connect to the server. */
   | 'ERR_PROXY_REFUSED'
-  /** Nothing answers at its address. */
+  /** Nothing responds at its address. */
   | 'ERR_PROXY_UNREACHABLE'
   /** It did not answer in time, closed the connection, or speaks another protocol. */
   | 'ERR_PROXY_FAILED';

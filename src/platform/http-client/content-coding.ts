@@ -1,4 +1,4 @@
-// Decodes answers that arrive compressed (RFC 9110 §8.4) in spite of `Accept-Encoding: identity`: some hosts have only compressed
+// Decodes answers that arrive compressed (RFC 9110 §8.4) despite `Accept-Encoding: identity`: some hosts have only compressed
 // files, and some proxies compress all answers.
 import { pipeline, type Readable, type Transform } from 'node:stream';
 import {
@@ -43,7 +43,7 @@ function createDecoder(name: string, first: Uint8Array): Transform {
 
 /** RFC 1950 §2.2. */
 const ZLIB_METHOD = 8;
-/** Passes on at once all that can be decoded, also of a body that ends too early. */
+/** Passes on everything that can be decoded at once, even from a body that ends too early. */
 const ZLIB_OPTIONS = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
 const BROTLI_OPTIONS = {
   flush: constants.BROTLI_OPERATION_FLUSH,
@@ -55,7 +55,7 @@ export async function* decodeBody(body: Readable, header: string): AsyncGenerato
   const coding = readCoding(header);
   if (coding.kind !== 'known') return yield* body;
   const first = await readFirst(body);
-  // An empty body may be declared compressed, too.
+  // Even an empty body may be declared compressed.
   if (first === undefined) return;
   const decoder = createDecoder(coding.name, first);
   decoder.write(first);
@@ -68,7 +68,7 @@ async function readFirst(body: Readable): Promise<Uint8Array | undefined> {
   return undefined;
 }
 
-/** Window size as a power of two, by the first byte (RFC 7932 §9.1). That of the other codings is 32 KiB. */
+/** Window size as a power of two, from the first byte (RFC 7932 §9.1). For the other codings it is 32 KiB. */
 function readBrotliWindow(first: number) {
   const [upper, lower] = [(first >> 1) & 7, (first >> 4) & 7];
   if (first % 2 === 0) return 16;
@@ -79,11 +79,11 @@ function readBrotliWindow(first: number) {
 /** Receives the decoded bytes of one body. */
 export interface DecodedReader {
   onDecoded(bytes: Buffer): void;
-  /** `problem` is a clause. The last call. */
+  /** `problem` is a clause. No call follows this one. */
   onUndecodable(problem: string): void;
-  /** The decoder waits for more, and keeps memory for that. */
+  /** The decoder is waiting for more, and holds memory meanwhile. */
   onWaiting(): void;
-  /** Enough is waiting to be decoded (back-pressure), until `letSourceGoOn` is called. */
+  /** Enough data is waiting to be decoded (back-pressure), until `letSourceGoOn` is called. */
   holdSource(): void;
   letSourceGoOn(): void;
 }
@@ -100,7 +100,7 @@ export class BodyDecoder {
   private hasEnded = false;
   private hasAll = false;
   private windowBytes = 0;
-  /** Memory that it may take while it waits for more: as much as the first byte declares. */
+  /** Memory that it may hold while it waits for more: as much as the first byte declares. */
   keptBytes = 0;
 
   /** `maxBytes` bounds the coded bytes that decode to nothing; the reader bounds the decoded ones. */
@@ -128,7 +128,7 @@ export class BodyDecoder {
     this.reader.onWaiting();
   }
 
-  /** No more bytes come; `task` runs once all are decoded. */
+  /** No more bytes follow; `task` runs once all are decoded. */
   finish(task: () => void): void {
     this.hasAll = true;
     if (this.decoder === undefined || this.hasEnded) task();
@@ -145,7 +145,7 @@ export class BodyDecoder {
     this.decoder?.resume();
   }
 
-  /** The reader is not called any more. */
+  /** The reader is no longer called. */
   stop(): void {
     this.decoder?.removeAllListeners('data').removeAllListeners('end').destroy();
   }

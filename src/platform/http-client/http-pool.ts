@@ -10,11 +10,11 @@ interface HttpPoolOptions {
   readonly destination: Destination;
   /** For the Host header. */
   readonly host: string;
-  /** Text before the path in the first line: the origin for requests to a proxy, else nothing. */
+  /** Text before the path in the first line: the origin for requests to a proxy, otherwise nothing. */
   readonly targetPrefix: string;
-  /** For a proxy that gets the requests; undefined where there is none. */
+  /** For a proxy that receives the requests; undefined if there is none. */
   readonly proxyAuthorization: string | undefined;
-  /** False where each request is to have a connection of its own. */
+  /** False if each request should have its own connection. */
   readonly keepsConnections: boolean;
   readonly clock: Clock;
 }
@@ -26,9 +26,9 @@ export class PoolClosed extends Error {
 }
 
 /**
- * Keep-alive time for a server that does not name one: less than the 2 s after which gunicorn closes an idle connection, and the 5 s
- * of uvicorn and others. A call that is sent just then fails, and a tool call cannot be repeated: of 600 calls sent to gunicorn
- * within 24 ms of its 2 s, 98 failed; of 300 to another server within 20 ms of its 60 s, 198.
+ * Keep-alive time for a server that does not name one: less than the 2 s after which gunicorn closes an idle connection, and the
+ * 5 s of uvicorn and others. A call sent at that very moment fails, and a tool call cannot be repeated: of 600 calls sent to
+ * gunicorn within 24 ms of its 2 s, 98 failed; of 300 to another server within 20 ms of its 60 s, 198.
  */
 const IDLE_MS = 1_500;
 /** Subtracted from the time that a server names, since a request takes time to get there. */
@@ -39,7 +39,7 @@ export class HttpPool {
   private readonly clock: Clock;
   private readonly targetPrefix: string;
   private readonly keepsConnections: boolean;
-  /** The headers that are the connection's. */
+  /** The headers that belong to the connection. */
   private readonly own: string;
   private readonly open: ReturnType<typeof createConnect>;
   private readonly connections = new Set<PooledConnection>();
@@ -47,7 +47,9 @@ export class HttpPool {
   private readonly idle: PooledConnection[] = [];
   private readonly sweep: () => void;
   private isClosed = false;
-  /** Async context of all connections: what is read must not belong to the request that happened to open its connection. */
+  /**
+   * Async context of all connections: received data must not be attributed to the request that happened to open the connection.
+   */
   private readonly origin = new AsyncResource('HttpPool');
 
   constructor(options: HttpPoolOptions) {
@@ -106,7 +108,7 @@ export class HttpPool {
     return this.origin.runInAsyncScope(this.open, undefined, how);
   }
 
-  /** Another request may be sent, within this many milliseconds where the server says so (`Keep-Alive: timeout`). */
+  /** Another request may be sent, within this many milliseconds if the server says so (`Keep-Alive: timeout`). */
   release(connection: PooledConnection, keptMs: number | undefined): void {
     if (!this.keepsConnections) {
       connection.end(EXPIRED);
@@ -151,12 +153,15 @@ export interface ResponseHandler {
   onStart(status: number, headers: IncomingHttpHeaders): void;
   /** The bytes are the handler's own. */
   onData(bytes: Buffer): void;
-  /** The last call, unless `onError` is. */
+  /** The last call, unless `onError` is called. */
   onEnd(): void;
   onError(error: Error): void;
 }
 
-/** A request that was sent. Its methods do nothing once the handler got the end, as the connection may be another request's then. */
+/**
+ * A request that was sent. Its methods do nothing once the handler has been notified of the end, since the connection may then
+ * belong to another request.
+ */
 export type SentRequest = Pick<PooledConnection, 'pause' | 'resume' | 'abort'>;
 
 /** The server closed the connection, before its answer or in the middle of it. */
@@ -165,7 +170,7 @@ class ConnectionClosed extends Error {
   readonly code = 'ECONNRESET';
 }
 
-/** A class, since each request has one: mostly one that others had before. */
+/** A class, since each request has one, mostly a reused one. */
 export class PooledConnection {
   private readonly owner: HttpPool;
   private readonly reader = new ResponseReader(this);
@@ -247,16 +252,16 @@ export class PooledConnection {
     const { handler, socket } = this;
     this.handler = undefined;
     if (this.isPaused) this.goOn();
-    // An answer may come before all of its request is sent: the rest would be taken for the next request.
+    // An answer may arrive before its whole request has been sent: the rest would be mistaken for the next request.
     if (isReusable && socket?.writableLength === 0) {
-      // Idle connections do not keep a command running that has its answers.
+      // Idle connections do not keep a finished command running.
       socket.unref();
       this.owner.release(this, this.keptMs);
     } else this.close();
     try {
       handler?.onEnd();
     } catch (error) {
-      // The connection may be another request's by now, which this must not fail.
+      // The connection may belong to another request by now, which must not fail because of this.
       handler?.onError(toError(error));
     }
   }
@@ -322,18 +327,18 @@ const toError = (thrown: unknown) => (thrown instanceof Error ? thrown : new Err
 const KEPT = /(?:^|[ ,;])timeout=(\d{1,9})(?![\d.])/i;
 const CLOSED = 'the server closed the connection';
 
-// Writes requests (RFC 9112). Refuses headers that could make two requests of one (request smuggling).
+// Writes requests (RFC 9112). Refuses headers that could turn one request into two (request smuggling).
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS';
   /** Path and query. */
   readonly path: string;
-  /** Lists of names and values in turn: to join them would cost each request an array. */
+  /** Lists of alternating names and values: joining them would cost an array per request. */
   readonly headers: readonly (readonly string[])[];
   readonly body: string | null;
 }
 
-/** A header that cannot be sent: it concerns this request alone. */
+/** A header that cannot be sent: it affects only this request. */
 export class UnsendableHeader extends Error {
   override readonly name = 'UnsendableHeader';
 }
@@ -362,8 +367,8 @@ const OWN = new Set([
 export const isConnectionHeader = (name: string): boolean => OWN.has(name.toLowerCase());
 
 /**
- * Writes the head of a request with its end. `target` is that of its first line (RFC 9112 §3.2), `own` are the header lines of the
- * connection.
+ * Writes the head of a request, including the empty line. `target` is that of its first line (RFC 9112 §3.2), `own` are the
+ * header lines of the connection.
  *
  * @throws UnsendableHeader
  */

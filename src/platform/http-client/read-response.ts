@@ -1,15 +1,15 @@
-// Reads the answers of a server over one connection (RFC 9112), strictly: bytes that two readers could take for two different
-// answers are refused, and the connection with them, since what follows could be taken for the answer to another user's request.
+// Reads the answers of a server over one connection (RFC 9112), strictly: bytes that two parsers could interpret as different
+// answers are refused, along with the connection, since what follows could be mistaken for the answer to another user's request.
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** The server sent no HTTP/1.1, or some that can be read in several ways. */
+/** The server did not send HTTP/1.1, or sent something ambiguous. */
 export class InvalidResponse extends Error {
   override readonly name = 'InvalidResponse';
 }
 
-/** Receives what is read. */
+/** Receives the data read. */
 interface ResponseSink {
-  /** For the answer itself; those that only inform (1xx) are passed over. */
+  /** For the answer itself; informational ones (1xx) are skipped. */
   onHead(status: number, headers: IncomingHttpHeaders): void;
   /** A part of the body. The bytes are the receiver's own. */
   onBody(bytes: Buffer): void;
@@ -17,11 +17,11 @@ interface ResponseSink {
   onComplete(isReusable: boolean): void;
 }
 
-/** Bytes of a head: as many as Node's own client takes. Of the fields behind a body, too. */
+/** Maximum size of a head in bytes: as much as Node's own client accepts. Also applies to trailers. */
 const MAX_HEAD = 16_384;
-/** Bytes of the line with the size of a chunk. */
+/** Maximum size of the line with a chunk's size, in bytes. */
 const MAX_CHUNK_LINE = 256;
-/** Informational answers (1xx) before the final one: nothing else bounds them, and each costs time. */
+/** Informational answers (1xx) before the final one: nothing else limits them, and each costs time. */
 const MAX_INFORMING = 1000;
 
 const CARRIAGE_RETURN = 0x0d;
@@ -30,19 +30,19 @@ const LINE_END = Buffer.from('\r\n');
 const HEAD_END = Buffer.from('\r\n\r\n');
 
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
-/** A line of a field (RFC 9110 §5): neither folded, nor with a space before its colon. */
+/** A field line (RFC 9110 §5): neither folded, nor with a space before the colon. */
 const FIELD = `${TOKEN}:[\\t\\x20-\\x7e\\x80-\\xff]*\\r\\n`;
 const HEAD = new RegExp(
   `^HTTP/1\\.([01]) ([1-9]\\d\\d)(?: [\\t\\x20-\\x7e\\x80-\\xff]*)?\\r\\n(?:${FIELD})*$`,
 );
 const TRAILERS = new RegExp(`^(?:${FIELD})*$`);
-/** After the size of a chunk (RFC 9112 §7.1.1): ignored. Quoted ones are refused. */
+/** Extensions after the size of a chunk (RFC 9112 §7.1.1): ignored. Quoted ones are refused. */
 const EXTENSIONS = new RegExp(`^(?:;${TOKEN}(?:=${TOKEN})?)*$`);
 const MAX_DIGITS = 12;
 const LENGTH = /^\d{1,15}$/;
 
 type State =
-  /** No request is in flight, or its answer is not wanted any more. */
+  /** No request is in flight, or its answer is no longer wanted. */
   | 'idle'
   | 'head'
   /** A body whose length is known. */
@@ -55,18 +55,18 @@ type State =
   | 'until-close'
   | 'complete';
 
-/** The end of the part that is being read has not arrived yet. */
+/** The end of the part being read has not arrived yet. */
 const NOT_YET = -1;
 
 /** A class: each connection has one for all its answers. */
 export class ResponseReader {
   private readonly sink: ResponseSink;
   private state: State = 'idle';
-  /** Beginning of a head or a line whose end is still to come. */
+  /** Beginning of a head or a line whose end has not arrived yet. */
   private held: Buffer | undefined = undefined;
-  /** Bytes of the body, or of the chunk, that are still to come. */
+  /** Remaining bytes of the body, or of the chunk. */
   private left = 0;
-  /** Body bytes of the present input, passed on together: a chunk may be one byte, and to pass on each would cost far more. */
+  /** Body bytes of the current input, passed on together: a chunk may be one byte, and passing on each would cost far more. */
   private body = NOTHING;
   private bodyLength = 0;
   private isReusable = false;
@@ -76,20 +76,20 @@ export class ResponseReader {
     this.sink = sink;
   }
 
-  /** A request is sent: the next bytes answer it. */
+  /** A request was sent: the next bytes are its answer. */
   begin(): void {
     this.state = 'head';
     this.informing = 0;
   }
 
-  /** Nothing more is read, not even of what is being read. */
+  /** Nothing more is read, not even the rest of the current input. */
   stop(): void {
     this.state = 'idle';
     this.held = undefined;
   }
 
   /**
-   * The bytes are good until it returns.
+   * The bytes are valid until it returns.
    *
    * @throws InvalidResponse
    */
@@ -108,7 +108,7 @@ export class ResponseReader {
     if (this.state === 'complete') this.complete(this.isReusable && end === input.length);
   }
 
-  /** The server has closed the connection. Returns whether that is how the answer ends. */
+  /** The server has closed the connection. Returns whether that properly ends the answer. */
   readEnd(): boolean {
     if (this.state !== 'until-close') return false;
     this.complete(false);
@@ -139,7 +139,7 @@ export class ResponseReader {
           next = this.readBody(input, at);
       }
       if (next === NOT_YET) {
-        // Copied, since the input may be read into again.
+        // Copied, since the input buffer may be reused.
         this.held = Buffer.from(input.subarray(at));
         break;
       }
@@ -153,7 +153,7 @@ export class ResponseReader {
     this.body = NOTHING;
     this.bodyLength = 0;
     const told = body.subarray(0, bodyLength);
-    // To keep the bytes keeps the whole buffer, but only the bytes are counted: 1 in 256 for chunks with long extensions.
+    // Keeping the bytes keeps the whole buffer, but only the bytes are counted: 1 in 256 for chunks with long extensions.
     this.sink.onBody(bodyLength * 2 < body.length ? Buffer.from(told) : told);
   }
 
@@ -162,7 +162,7 @@ export class ResponseReader {
     this.sink.onComplete(isReusable);
   }
 
-  // Each returns where what follows begins.
+  // Each returns the offset of the next part.
 
   private readHead(input: Buffer, at: number): number {
     const end = input.indexOf(HEAD_END, at);
@@ -287,7 +287,7 @@ function readFields(head: string, input: Buffer, start: number): IncomingHttpHea
     const colon = head.indexOf(':', at);
     const lineEnd = head.indexOf('\r\n', colon);
     const name = head.slice(at, colon).toLowerCase();
-    // Some readers take a tab there for a part of the value, and so read another length.
+    // Some parsers treat a tab there as part of the value, and so read a different length.
     const isFraming = name === 'content-length' || name === 'transfer-encoding';
     if (isFraming && head.slice(colon, lineEnd).includes('\t')) fail(BAD_LENGTH);
     let first = colon + 1;
@@ -296,7 +296,7 @@ function readFields(head: string, input: Buffer, start: number): IncomingHttpHea
     while (end > first && BLANKS.includes(head.charAt(end - 1))) end -= 1;
     const value = input.toString('latin1', start + first, start + end);
     if (name === 'set-cookie') {
-      // RFC 9110 §5.3: their lines cannot be joined, since dates in them have commas.
+      // RFC 9110 §5.3: their lines cannot be joined, since they contain dates with commas.
       headers['set-cookie'] ??= [];
       headers['set-cookie'].push(value);
     } else {

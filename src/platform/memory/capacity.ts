@@ -64,7 +64,7 @@ export const CAPACITY = {
   audiences: 10_000,
   /** Descriptions of one server; as many as users with cached lists. */
   descriptions: 1_000,
-  /** Bytes of descriptions, as JSON text: instructions may be as long as a response. */
+  /** Total bytes of descriptions, as JSON text: instructions may be as long as a response. */
   descriptionBytes: 16_777_216,
   /** Cancelled requests to a stdio server whose response may still arrive. */
   unansweredRequests: 1_000,

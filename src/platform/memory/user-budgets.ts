@@ -67,7 +67,7 @@ interface Transfer {
   drop(reason: DropReason): void;
 }
 
-/** No room beside the bodies that calls hold; or the slowest when another transfer needs room. */
+/** No room next to the bodies held by calls; or the slowest transfer when another one needs room. */
 type DropReason = 'no room' | 'slowest';
 
 export function createMemoryBudget(maxBytes: number) {
@@ -83,7 +83,7 @@ export function createMemoryBudget(maxBytes: number) {
     count(bytes: number) {
       movingBytes += bytes;
     },
-    /** Drops transfers until the rest fit: the slowest first, or this one if held bodies take the room. */
+    /** Drops transfers until the rest fit: the slowest first, or the newest one if held bodies take up the space. */
     makeRoomFor(newest: Transfer) {
       if (heldBytes > 0 && heldBytes + newest.bytes > maxBytes) newest.drop('no room');
       // A single transfer always fits: its own size is bounded elsewhere.

@@ -33,8 +33,8 @@ export type OpenTunnel = (
   signal: AbortSignal,
 ) => Promise<Duplex> | undefined;
 
-// §14: `fetch` over the gateway's own HTTP client: Node's takes 30 ms to load, and supports proxies from Node 24 on only.
-// No redirects, no cookies.
+// §14: `fetch` over the gateway's own HTTP client: Node's takes 30 ms to load, and supports proxies only from Node 24 on. No
+// redirects, no cookies.
 
 /** Below most exchanges' timeouts, so that callers learn that a token was never sent. */
 const CONNECT_TIMEOUT_MS = 8_000;
@@ -53,7 +53,7 @@ export function openOutboundNetwork({
   const chooseProxy = createProxyChoice(outbound);
   /** Keyed by origin. */
   const pools = new Map<string, HttpPool>();
-  // Opens the pool outside of any async context, since its requests belong to many traces.
+  // Opens the pool outside any async context, since its requests belong to many traces.
   const opener = new AsyncResource('Fetch');
   let isClosed = false;
 

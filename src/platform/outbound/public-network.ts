@@ -14,7 +14,7 @@ import { createWorkQueue } from '../work-queue.ts';
 import type { OpenTunnel } from './outbound-network.ts';
 
 export interface Network {
-  /** Tried first, where a proxy is configured. */
+  /** Tried first, if a proxy is configured. */
   readonly tunnel?: OpenTunnel;
   /** All addresses of a host, IPv4 and IPv6, from DNS servers only (no /etc/hosts). */
   resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;

@@ -136,7 +136,7 @@ const USUAL_PAGES = 5;
 const MAX_PAGES = 128;
 
 /**
- * Returns a workspace for so many bytes. Nearly all bodies share the default one: a buffer per body would be most of a call's
+ * Returns a workspace for this many bytes. Nearly all bodies share the default one: a buffer per body would be most of a call's
  * allocations, and trigger garbage collection. Larger ones, up to 8 MiB, are kept until a collection, since getting pages from
  * the system takes longer than scanning. Undefined beyond that, and where the module cannot run.
  */

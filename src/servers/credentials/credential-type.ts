@@ -93,7 +93,7 @@ export interface CallerTokens {
 }
 
 interface OpenCredentials<Auth extends TypedAuth> {
-  /** `auth` is that of the server. */
+  /** `auth` is the server's. */
   openServer(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): ServerCredentials;
   /** `isUsed`: whether any server has this type now. */
   createEndpoints?(isUsed: () => boolean): readonly Endpoint[];
@@ -131,7 +131,7 @@ interface SignableRequest {
 
 /** Identifies the caller to one server, in addition to the configured headers. */
 export interface ServerAccess {
-  /** Undefined where no token is sent. */
+  /** Undefined if no token is sent. */
   readonly getHeaders: GetHeaders | undefined;
   readonly noteRefusal: NoteRefusal | undefined;
   /** Undefined if requests are not signed, so that there is no cost. */

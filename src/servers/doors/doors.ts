@@ -1,5 +1,5 @@
-// §24.3: a call to a server that its user has not logged in at leads there: a client that can open pages is asked to, and the
-// call goes on once the user has; any other client gets the link to show.
+// §24.3: a call to a server that the user has not logged in to leads to the login: a client that can open pages is asked to, and
+// the call continues once the user has logged in; any other client gets a link to show.
 
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
@@ -29,7 +29,7 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { isObject } from '../../platform/json.ts';
 import { type Logins, toLoginError } from './logins.ts';
 
-/** `requests` are undefined where no user can connect. */
+/** `requests` is undefined if no user can connect. */
 export function createDoors(baseUrl: string, requests: ConnectionRequests | undefined): Doors {
   return {
     async pass(needed, { upstream, caller }, { relay }, mayAsk) {
@@ -106,7 +106,7 @@ async function wait(
 // MCP 2026-07-28 "Multi Round-Trip Requests": the state says which link the client was sent to. It is sealed, and bound to
 // the user and the call.
 
-/** Names the question in the client's response, and the link in the state. */
+/** The name of the question in the client's response, and of the link in the state. */
 const KEY = 'connect';
 
 function findDoorAnswer(relay: Relay) {
@@ -116,7 +116,7 @@ function findDoorAnswer(relay: Relay) {
   return typeof id === 'string' ? { server, id, response: inputResponses[KEY] } : undefined;
 }
 
-// Texts for people and models. A link is for one user alone.
+// Texts for people and models. A link is for one user only.
 
 function describeNeed(server: string, { why, scopes }: ConnectionNeeded, isShared: boolean) {
   if (scopes !== undefined && scopes.length > 0)
@@ -132,7 +132,7 @@ function describeNeed(server: string, { why, scopes }: ConnectionNeeded, isShare
 
 const CALL_AGAIN = 'The requested login was for another server. Call again, without the answers.';
 
-// §24.3: connecting itself, without a call that goes on: `<server>__connect`, and names that are known only afterwards.
+// §24.3: connecting itself, without a call that continues: `<server>__connect`, and names that are known only afterwards.
 
 export function createConnectUser(doors: Doors, toFailedResult: ToFailedResult): ConnectUser {
   async function connect(call: ConnectCall): Promise<RawResult | undefined> {
@@ -180,7 +180,7 @@ export function createConnectUser(doors: Doors, toFailedResult: ToFailedResult):
   };
 }
 
-// §24.4: each request to a server where users log in themselves goes by one connection, from its first byte to its last.
+// §24.4: each request to a server that users log in to themselves uses one connection from beginning to end.
 
 /** Nothing is sent if the connection is missing or cannot be used. */
 export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
@@ -188,7 +188,7 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
   const ids = createBoundedMap<string, string>('connectedUsers');
   const listenings = new Set<{ readonly caller: UpstreamCaller; restart(): Promise<void> }>();
 
-  /** Not a promise where the connection is at hand, as nearly always: then lists at hand are found without waiting, too. */
+  /** Not a promise if the connection is at hand, as it nearly always is: then lists at hand are also found without waiting. */
   function getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess> {
     const access = logins.getAccess(caller);
     return access instanceof Promise
@@ -196,7 +196,7 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
       : remember(caller, access);
   }
 
-  /** What is kept of the server is found by the last state of the connection. */
+  /** Cached data about the server is looked up by the last state of the connection. */
   function remember(caller: UpstreamCaller, access: LoginAccess): LoginAccess {
     const owner = logins.findOwner(caller);
     if (owner === undefined || access.kind === 'unavailable') return access;
@@ -211,9 +211,9 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
     return owner && ids.get(nameConnectionOwner(owner));
   }
 
-  /** @throws CredentialError where the connection is missing, or cannot be used. */
+  /** @throws CredentialError if the connection is missing, or cannot be used. */
   async function bind(caller: UpstreamCaller): Promise<UpstreamCaller> {
-    // The gateway itself asks only what any caller may ask; its callers are bound by the list that it asks for.
+    // The gateway itself only requests what any caller may request; its callers are limited by the list that it requests.
     if (caller === GATEWAY_CALLER || caller.connectionId !== undefined) return caller;
     const access = await getAccess(caller);
     if (access.kind !== 'active') throw toLoginError(access);

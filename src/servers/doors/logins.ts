@@ -1,4 +1,4 @@
-// §24: finds the connection for requests to a server where users log in themselves.
+// §24: finds the connection for requests to a server that users log in to themselves.
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { type ConnectionTokens, readBearer } from '../../mcp/upstream/connection-ports.ts';
 import type {
@@ -17,7 +17,7 @@ import {
 
 export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;
 
-/** `parts` are undefined where no user can connect. */
+/** `parts` is undefined if no user can connect. */
 export function createLogins(server: ConnectionServer, parts: ConnectionPorts | undefined): Logins {
   const isShared = server.auth.owner === 'shared';
 
@@ -66,13 +66,13 @@ export function toLoginError(access: Exclude<LoginAccess, { kind: 'active' }>): 
     : new ConnectionNeeded({ why: access.reason, scopes: access.scopes });
 }
 
-// §24.4: the token of a connection goes with the requests that were begun by it, and by no other.
+// §24.4: the token of a connection is sent only with requests that were begun with that connection.
 
 export const createConnectionTokens = (parts: ConnectionPorts): ConnectionTokens => ({
   createGetToken(server) {
     const { getAccess } = createLogins(server, parts);
     return async function getConnectionToken(caller) {
-      // The gateway itself has none: what it asks without a connection, any caller may ask.
+      // The gateway itself has none: any caller may send the requests that it sends without a connection.
       return caller.connectionId === undefined
         ? undefined
         : takeToken(await getAccess(caller), caller);
@@ -96,7 +96,7 @@ export const createConnectionTokens = (parts: ConnectionPorts): ConnectionTokens
 
 function takeToken(access: LoginAccess, { connectionId }: UpstreamCaller) {
   if (access.kind !== 'active') throw toLoginError(access);
-  // The session at the server is another account's.
+  // The session at the server belongs to another account.
   if (access.connectionId !== connectionId) throw new CredentialError(OTHER_ACCOUNT);
   return access.token;
 }

@@ -1,4 +1,4 @@
-// §18.4: availability of a server: while it cannot be reached, it is probed with a growing pause, and calls fail at once.
+// §18.4: availability of a server: while it cannot be reached, it is probed at growing intervals, and calls fail at once.
 import { CredentialError, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import { createAttempts } from '../../platform/clock.ts';
 import type { ClockAndLog } from '../../platform/log.ts';
@@ -15,8 +15,8 @@ type StateListener = (isUp: boolean, reason: string, wasUp: boolean | undefined)
 const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, looks: 1 };
 
 /**
- * Concludes it from the outcomes of requests. The failure of one caller's request concerns that caller: except for connections that
- * fail, only the gateway's own request, `probe`, decides that a server is down: it rejects with an UpstreamError then.
+ * Derived from the outcomes of requests. The failure of one caller's request only concerns that caller: except for failed
+ * connections, only the gateway's own request, `probe`, decides that a server is down; it then rejects with an UpstreamError.
  */
 export function createAvailability(
   { clock, log }: ClockAndLog,
@@ -89,8 +89,8 @@ export function createAvailability(
   }
 
   /**
-   * Something went wrong that may mean that the server is down: probes it at once. Ever less often while each probe finds it up: then
-   * a tool fails, and not the server.
+   * A failure may mean that the server is down: probes it at once, but less and less often while each probe finds it up: then a
+   * tool is failing, not the server.
    */
   function suspect() {
     if (state.isUp === false || isClosed || isProbing || cancelLook !== undefined) return;
@@ -110,7 +110,7 @@ export function createAvailability(
     });
   }
 
-  /** 401 and 403 may concern one user only, where users can be told apart. */
+  /** 401 and 403 may concern only one user, if users can be told apart. */
   const mayConcernAll = (status: number) => isDownStatus(status) || (status === 401 && !isPersonal);
 
   /** A request had no answer. */
@@ -122,7 +122,7 @@ export function createAvailability(
   }
 
   return {
-    /** `isUp` is undefined until it was tried. Whoever looks at it with each call holds this object. */
+    /** `isUp` is undefined until the first attempt. Code that checks it on each call holds this object. */
     state,
     /** For calls while it is down. */
     createDownError: () => new UpstreamError('unavailable', downReason),

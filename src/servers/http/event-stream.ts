@@ -1,4 +1,4 @@
-// Server-sent events (WHATWG HTML §9.2) of a server: splits a stream into messages, each of which is a value of JSON.
+// Server-sent events (WHATWG HTML §9.2) of a server: splits a stream into messages, each of which is a JSON value.
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
 import { createGrowingBuffer } from '../../platform/memory/user-budgets.ts';
@@ -7,32 +7,32 @@ import { dropByteOrderMark } from '../../platform/text.ts';
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
-/** Problem of an answer, or of an event, that is too long. */
+/** The problem with an answer or an event that is too long. */
 export const describeExcess = (maxBytes: number): string =>
   `it answered more than ${maxBytes} bytes (MAX_UPSTREAM_BYTES)`;
 
 interface EventReader {
-  /** Data of an event, as text or as the bytes that were received. */
+  /** Data of an event, as text or as the received bytes. */
   onEventData(data: string | Buffer): void;
   onNamedEvent(name: string, data: string): void;
-  /** A comment, a field without a meaning, an event without data; or endless lines that form no event. */
+  /** A comment, an unknown field, an event without data; or endless lines that form no event. */
   onNoise(count: number): void;
-  /** Called once an event has an id, or the server says when to come back; undefined where the stream is not resumed. */
+  /** Called when an event has an id, or the server says when to reconnect; undefined if the stream is not resumed. */
   openCursor(): EventCursor | undefined;
 }
 
-/** Reads events in chunks of any kind. `isHead`: nothing of the stream came before. */
+/** Reads events from chunks of any size. `isHead`: this is the start of the stream. */
 export function createEventSplitter(maxBytes: number, reader: EventReader, isHead: boolean) {
   const decoder = new StringDecoder('utf8');
   let hadReturn = false;
   /** The line that has begun. */
   const held = createGrowingBuffer();
-  /** Bytes of the event that has begun: about what its lines take so far. */
+  /** Approximate size of the current event's lines so far, in bytes. */
   let heldOfEvent = 0;
   let commentBytes = 0;
   let hadLineEnd = false;
   let mayBeMark = isHead;
-  /** That no message or comment accounts for. */
+  /** Bytes that no message or comment accounts for. */
   let lines = 0;
   let problem: string | undefined;
 
@@ -60,7 +60,7 @@ export function createEventSplitter(maxBytes: number, reader: EventReader, isHea
     },
   });
 
-  /** All line ends as LF: where there is a CR, the parser looks for each line's end through all that follows. */
+  /** All line breaks as LF: if there is a CR, the parser searches all remaining text for the end of each line. */
   function toLineFeeds(text: string) {
     const rest = hadReturn && text.startsWith('\n') ? text.slice(1) : text;
     if (text !== '') hadReturn = text.endsWith('\r');
@@ -68,7 +68,7 @@ export function createEventSplitter(maxBytes: number, reader: EventReader, isHea
   }
 
   function feed(text: string) {
-    // The second half of a line end.
+    // The second half of a line break.
     if (text === '') return;
     commentBytes = 0;
     for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines += 1;
@@ -83,7 +83,7 @@ export function createEventSplitter(maxBytes: number, reader: EventReader, isHea
   }
 
   return {
-    /** Returns what is wrong with the stream; undefined while nothing is. */
+    /** Returns the problem with the stream; undefined if there is none. */
     add(chunk: Buffer): string | undefined {
       held.append(chunk);
       if (chunk.includes(LINE_FEED) || chunk.includes(CARRIAGE_RETURN)) {
@@ -94,8 +94,8 @@ export function createEventSplitter(maxBytes: number, reader: EventReader, isHea
       return held.byteLength() + heldOfEvent > maxBytes ? describeExcess(maxBytes) : problem;
     },
     /**
-     * Bytes that are kept because the rest of them is still to come. No accessor: V8 makes one of an object of its own in
-     * the old generation, from where it keeps alive all that the call allocated until the next full collection.
+     * Bytes that are kept because the rest has not arrived yet. Not an accessor: V8 creates one as a separate object in the old
+     * generation, where it keeps everything that the call allocated alive until the next full collection.
      */
     keptBytes: (): number => held.byteLength() + heldOfEvent,
   };
@@ -103,26 +103,26 @@ export function createEventSplitter(maxBytes: number, reader: EventReader, isHea
 
 /** A colon, a space, and the end of its line. */
 const COMMENT_BYTES = 3;
-/** Events have fewer lines, but for those whose data has more: so many cost about as much as a message. */
+/** Events have fewer lines, unless their data has more: this many cost about as much as a message. */
 const LINES_A_MESSAGE = 8;
 const EMPTY_LINE = '\n\n';
 
-/** The length of what follows the last empty line, which ends any event; undefined where there is none. */
+/** The length of the text after the last empty line, which ends any event; undefined if there is none. */
 function measureBegun(text: string, isAtLine: boolean) {
   const end = text.lastIndexOf(EMPTY_LINE);
   if (end !== -1) return text.length - end - EMPTY_LINE.length;
   return isAtLine && text.startsWith('\n') ? text.length - 1 : undefined;
 }
 
-// Resumption (MCP "Resumability and Redelivery"): the position in a stream of a server, and when the gateway may come back to it.
+// Resumption (MCP "Resumability and Redelivery"): the position in a server's stream, and when the gateway may reconnect to it.
 
 export type EventCursor = ReturnType<typeof createEventCursor>;
 
-/** Fits into a header, and is no more than is worth keeping for each call. */
+/** Fits into a header, and is not too long to keep for each call. */
 const USABLE_ID = /^[\x21-\x7E](?:[\x20-\x7E]{0,510}[\x21-\x7E])?$/;
-/** A server that wants less would be asked without end. */
+/** A server that asks for less would be polled endlessly. */
 const MIN_RETRY_MS = 500;
-/** Events are hardly kept for longer. */
+/** Servers rarely keep events for longer. */
 const MAX_RETRY_MS = 300_000;
 
 export function createEventCursor(rememberedIds: number) {
@@ -131,15 +131,15 @@ export function createEventCursor(rememberedIds: number) {
   let retry: number | undefined;
 
   return {
-    /** Notes an event; false where it is among those that are remembered: a server may send more than it was asked for. */
+    /** Records an event; false if it is already among the remembered ones: a server may send more than it was asked for. */
     take(given: string) {
-      // The server takes the position back, or names one that cannot be sent.
+      // The server withdraws the position, or names one that cannot be sent.
       if (!USABLE_ID.test(given)) {
         last = undefined;
         return true;
       }
       if (seen.has(given)) return false;
-      // A piece of a string keeps all of it, here the whole chunk that was received.
+      // A substring keeps the whole string in memory, here the whole received chunk.
       last = Buffer.from(given, 'latin1').toString('latin1');
       seen.add(last);
       const [oldest] = seen;
@@ -149,9 +149,9 @@ export function createEventCursor(rememberedIds: number) {
     noteRetry(ms: number) {
       retry = Math.min(MAX_RETRY_MS, Math.max(MIN_RETRY_MS, ms));
     },
-    /** Tells the server where to go on; undefined where it cannot. */
+    /** Tells the server where to continue; undefined if it cannot. */
     lastId: () => last,
-    /** Milliseconds that the server wants to be left alone for; undefined where it did not say. */
+    /** Milliseconds that the server wants clients to wait; undefined if it did not say. */
     retryMs: () => retry,
   };
 }

@@ -1,4 +1,4 @@
-// One HTTP request to a server (MCP "Streamable HTTP"), and its answer: messages, as JSON or as a stream of events.
+// One HTTP request to a server (MCP "Streamable HTTP"), and its answer: messages, as JSON or as an event stream.
 import type { IncomingHttpHeaders } from 'node:http';
 import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import {
@@ -42,38 +42,38 @@ interface ExchangeServer {
   readonly share: Pick<ProcessShare, 'answerMemory' | 'messagePace'>;
   /** As `createTurnEnd` returns it. */
   readonly sendAtTurnEnd: (exchange: Exchange) => void;
-  /** Requests that have no answer yet, without the streams that the gateway listens to. */
+  /** Requests that have no answer yet, not counting the streams that the gateway listens to. */
   inFlight: number;
-  /** Bytes of an answer; of a stream, of each of its events. */
+  /** Maximum size of an answer in bytes; for a stream, of each of its events. */
   readonly maxBytes: number;
   /** Its requests carry a token from the configuration file, not the token of a user. */
   readonly hasToken: boolean;
 }
 
-/** Receives what a server answers. */
+/** Receives a server's answer. */
 export interface ExchangeListener {
   readonly caller: UpstreamCaller;
-  /** Cookies of the session; undefined where none are kept. */
+  /** Cookies of the session; undefined if none are kept. */
   readonly cookies?: SessionCookies | undefined;
   /**
-   * Receives one value of JSON after the other; none after the function that ends the exchange. Returns how many messages it counts
-   * as: none for the answer that was waited for. Undefined for a message that has no answer: its status is all that is read.
+   * Receives JSON values one after the other; none after the exchange was ended. Returns how many messages the value counts as:
+   * none for the expected answer. Undefined for a message that has no answer: only its status is read.
    */
   onMessage?(value: unknown, headers: IncomingHttpHeaders): number;
-  /** An event that is no JSON, as `onMessage`; without it that ends the exchange. */
+  /** Like `onMessage`, for an event that is not JSON; if absent, such an event ends the exchange. */
   onNoJson?(): number;
   /** Called once, unless the gateway ended the exchange. */
   onEnd(end: ExchangeEnd): void;
   /** Headers of a success. */
   onStart?(headers: IncomingHttpHeaders, status: number): void;
-  /** An event of another name than that of messages. */
+  /** An event with a name other than that of messages. */
   onNamedEvent?(name: string, data: string): void;
-  /** Keeps the position in a stream; called once the server gives one. Undefined where the stream is not resumed. */
+  /** Keeps the position in a stream; called once the server gives one. Undefined if the stream is not resumed. */
   openCursor?(): EventCursor | undefined;
 }
 
 export type ExchangeEnd =
-  /** A success, read to its end. */
+  /** A success that was read to its end. */
   | { readonly kind: 'complete'; readonly status: number; readonly headers: IncomingHttpHeaders }
   /** Any other status. */
   | (RefusedAnswer & { readonly kind: 'refused'; readonly body: JsonObject | undefined })
@@ -88,8 +88,8 @@ export type ExchangeEnd =
 type Received = string | readonly Uint8Array[];
 
 /**
- * A class with all that one answer takes, since every call has one: the request, the handler of its connection, the reader of its
- * body, and the pace of its messages.
+ * A class with everything that one answer needs, since every call has one: the request, the handler of its connection, the reader
+ * of its body, and the pace of its messages.
  */
 export class Exchange
   extends PacedStream<Received>
@@ -108,9 +108,9 @@ export class Exchange
   private answerHeaders: IncomingHttpHeaders = NO_HEADERS;
   private decoder: BodyDecoder | undefined = undefined;
   private counted: CountedAnswer | undefined = undefined;
-  /** A body that is one value of JSON, as received and without copying; undefined for a stream of events. */
+  /** A body that is a single JSON value, as received and without copying; undefined for an event stream. */
   private pieces: Buffer[] | undefined = undefined;
-  /** Holds copies of all pieces but the first ones: many small buffers would take more memory than their bytes. */
+  /** Holds copies of all pieces except the first ones: many small buffers would take more memory than their bytes. */
   private rest: GrowingBuffer | undefined = undefined;
   private bytes = 0;
   /** Undefined while each chunk was one whole event, as for most answers. */
@@ -132,18 +132,18 @@ export class Exchange
     this.headers = headers;
     this.body = body;
     if (method === 'POST') server.inFlight += 1;
-    // A single request would only wait.
+    // A single request would only be delayed.
     if (method === 'POST' && server.inFlight > 1) server.sendAtTurnEnd(this);
     else this.send();
   }
 
-  /** Ends the exchange, whatever was received; the listener is told nothing more. */
+  /** Ends the exchange, whatever was received; the listener is not called any more. */
   stop(): void {
     this.close();
     this.sent?.abort(this);
   }
 
-  /** A request that cannot be sent at all, as for a header that is the connection's, fails alone. */
+  /** If a request cannot be sent at all, for example because of a connection header, only that request fails. */
   send(): void {
     if (this.isOver) return;
     try {
@@ -151,7 +151,7 @@ export class Exchange
     } catch (cause) {
       this.end({ kind: 'failed', error: toConnectionError(cause, false) });
     }
-    // Not kept while the server works: the headers have a token, and the body may be long.
+    // Not kept while the server works: the headers contain a token, and the body may be long.
     this.headers = [];
     this.body = null;
   }
@@ -246,7 +246,7 @@ export class Exchange
     this.sent?.resume(this);
   }
 
-  // The body: a value of JSON, or events.
+  // The body: a JSON value, or events.
 
   private addPiece(chunk: Buffer): string | undefined {
     const maxBytes = this.needsBody ? this.server.maxBytes : MAX_REFUSAL_BYTES;
@@ -379,7 +379,7 @@ export class Exchange
 
 const NO_HEADERS: IncomingHttpHeaders = {};
 
-/** Of a refusal no more than an error of JSON-RPC is read. */
+/** Of a refusal, no more than a JSON-RPC error is read. */
 const MAX_REFUSAL_BYTES = 65_536;
 /** Bytes of a byte order mark. */
 const MARK_BYTES = 3;

@@ -1,4 +1,4 @@
-// §18.4: failures in words, for the log and for the client's model: without addresses, headers or texts of the server.
+// §18.4: descriptions of failures for the log and for the client's model: without addresses, headers or text from the server.
 import type { IncomingHttpHeaders } from 'node:http';
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
 import { getErrorCode, isNobodyThere, isShortage } from '../../platform/error-code.ts';
@@ -45,12 +45,12 @@ const REASONS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'the gateway has no port left to connect from',
 };
 
-/** There is no connection to the server, or none any more. */
+/** There is no connection to the server, or it was lost. */
 export class ConnectionError extends UpstreamError {
-  /** An open connection was closed: that of one request, or of a server that ended. */
+  /** An open connection was closed: for one request only, or because the server stopped. */
   readonly isBroken: boolean;
 
-  /** Every caller would fail: nothing answers there, or another program. */
+  /** Every caller would fail: nothing, or a different program, responds there. */
   readonly isEverybodys: boolean;
   /** This machine is short of files, ports or memory, which says nothing about the server. */
   readonly isOwn: boolean;
@@ -97,9 +97,9 @@ export interface RefusedAnswer {
   readonly headers: IncomingHttpHeaders;
   /** The server's URL. */
   readonly url: string;
-  /** The request had a token of the configuration file's "headers", and none of a user. */
+  /** The request had a token from the configuration file's "headers", and no user's token. */
   readonly hadToken: boolean;
-  /** It was sent with a user's connection (§24), which stays. */
+  /** It was sent with a user's connection (§24), which is kept. */
   readonly hadLogin: boolean;
 }
 
@@ -127,7 +127,7 @@ function describeRefusal({ status, headers, hadToken, hadLogin }: RefusedAnswer)
   return status >= 500 ? `it fails (${status})` : `it refuses the request (${status})`;
 }
 
-/** For the log only, since it names an address; undefined where there is none. */
+/** For the log only, since it contains an address; undefined if there is none. */
 function describeRedirect({ status, headers, url }: RefusedAnswer): string | undefined {
   const { location = '' } = headers;
   if (status === 304 || status >= 400 || location === '' || !URL.canParse(location, url)) return;
@@ -139,7 +139,7 @@ function describeRedirect({ status, headers, url }: RefusedAnswer): string | und
 
 const MAX_ADDRESS = 500;
 
-/** The answer is no JSON: most often that of another program, or of another path of the same one. */
+/** The answer is not JSON: most often from a different program, or from another path of the same one. */
 export function createNoJsonError(headers: IncomingHttpHeaders): UpstreamError {
   const type = readMediaType(headers);
   return createInvalidError(
@@ -155,7 +155,7 @@ export const createCodingError = (name: string): UpstreamError =>
     `it answered with Content-Encoding ${name}, which the gateway did not ask for and cannot decode: turn compression off in it, or in the proxy in front of it`,
   );
 
-/** The answer is JSON, but no message: one of another protocol, unless it names JSON-RPC. */
+/** The answer is JSON, but not a message: from a different protocol, unless it names JSON-RPC. */
 export const createNoMessageError = (value: unknown): UpstreamError =>
   createInvalidError(
     isObject(value) && value.jsonrpc === '2.0'

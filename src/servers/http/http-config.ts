@@ -1,4 +1,4 @@
-// Configuration of a server that is reached by its URL: its members, and the values that they become.
+// Configuration of a server that is reached by URL: its members, and the values that they are parsed into.
 import { X509Certificate } from 'node:crypto';
 import { freeText, requestHeaders, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import { defineMember, type MemberReader } from '../../config/file/shapes/shape.ts';
@@ -22,11 +22,11 @@ export interface HttpUpstreamConfig extends UpstreamConfig {
   readonly transport: 'streamable-http' | 'sse';
   /** Sent with each request; names in lower case. Secrets. */
   readonly headers: Readonly<Record<string, string>>;
-  /** PEM of the authorities that may have signed its certificate, in place of the system's. */
+  /** PEM of the authorities that may have signed its certificate, instead of the system's. */
   readonly ca: string | undefined;
   /** True if cookies that it sets in a session are sent back in it. */
   readonly cookies: boolean;
-  /** Tells it who calls (§18.6). */
+  /** Tells it who is calling (§18.6). */
   readonly auth: UpstreamAuth;
 }
 
@@ -115,7 +115,7 @@ export function buildHttp(
         cookies: read(httpMembers.cookies) ?? true,
         auth,
         ...ofAnyTransport,
-        // A server that is told who calls belongs to its callers.
+        // A server that is told who is calling has separate lists and sessions for its callers.
         roots: has(commonMembers.roots) ? ofAnyTransport.roots : isOfCaller(auth),
       };
 }

@@ -23,7 +23,7 @@ import type { SessionCookies } from './session-cookies.ts';
 
 export type HttpConnection = ReturnType<typeof createHttpConnection>;
 
-/** Under the second within which a call of a server that is gone has its answer. */
+/** Less than the second within which a call to a stopped server must fail. */
 const CONNECT_TIMEOUT_MS = 900;
 /** Messages without an answer must not wait for long. */
 const SEND_TIMEOUT_MS = 10_000;
@@ -33,7 +33,7 @@ const REST_MS = 1000;
 const DELETE_TIMEOUT_MS = 2000;
 
 interface ConnectionPorts extends ServerAccess {
-  /** Records the outcome of each call: it shows whether the server can be reached. */
+  /** Records the outcome of each call, which shows whether the server can be reached. */
   readonly availability: Pick<Availability, 'state' | 'noteOutcome' | 'noteFailure'>;
   /** Asks the server itself. @throws UpstreamError */
   isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
@@ -53,7 +53,7 @@ export function createHttpConnection(
     outbound: settings.outbound,
     clock,
   });
-  // To decode an answer would cost more than its compression saves.
+  // Decoding an answer would cost more than its compression saves.
   const configured = [...toRequestHeaders(config.headers), 'accept-encoding', 'identity'];
   const posted = [
     ...configured,
@@ -85,10 +85,10 @@ export function createHttpConnection(
   };
 
   /**
-   * Sends a request of JSON-RPC, nearly always once, and resolves to its outcome. Again where its connection broke: a server closes
-   * idle connections, maybe just when one is used again, and everything but a tool, of which no one knows what it did, may be
-   * asked twice (RFC 9110 §9.2.2). And where the server refused the token (§24.4), so that the request was not carried out, and there
-   * is another token.
+   * Sends a JSON-RPC request, nearly always once, and resolves to its outcome. Sends it again if its connection broke: a server
+   * closes idle connections, perhaps just when one is reused, and anything except a tool call, whose effects are unknown, may be
+   * sent twice (RFC 9110 §9.2.2). Also if the server refused the token (§24.4), so that the request was not carried out, and
+   * another token is available.
    *
    * @throws UpstreamError
    */
@@ -122,7 +122,7 @@ export function createHttpConnection(
       const refusal = outcome.kind === 'refused' ? findTokenRefusal(outcome) : undefined;
       if (refusal !== undefined && noteRefusal !== undefined && !one.isTrial) {
         const isAboutSession = refusal.status === 401 && (await one.isAboutSession());
-        // The token may have been refused by what is behind the server: the server itself is asked before a login is needed.
+        // The token may have been refused by a service behind the server: the server itself is asked before a login is required.
         const hasOther =
           !isAboutSession &&
           (await noteRefusal(caller, credentials, refusal, () => isTokenRefused(caller)));
@@ -132,14 +132,14 @@ export function createHttpConnection(
           continue;
         }
       }
-      // Nearly always there is nothing to note.
+      // There is nearly always nothing to record.
       const isNews = outcome.kind !== 'result' || availability.state.isUp !== true;
       if (isNews && !one.isTrial) availability.noteOutcome(outcome, one.isHandshake);
       return outcome;
     }
   }
 
-  /** The signature is of the request as it is sent. */
+  /** The signature covers the request as it is sent. */
   async function addSignature(
     signRequest: SignRequest,
     caller: UpstreamCaller,
@@ -150,7 +150,7 @@ export function createHttpConnection(
     return [...headers, toRequestHeaders(await signRequest(caller, given))];
   }
 
-  /** GET: opens a stream of messages, until the result is called. */
+  /** GET: opens a stream of messages, until the returned function is called. */
   async function stream(
     listener: ExchangeListener,
     sessionHeaders: RequestHeaders,
@@ -167,9 +167,9 @@ export function createHttpConnection(
   }
 
   /**
-   * Opens what a server answers by 401 where it refuses the token: once more by another token, where there is one.
+   * Opens a stream that the server answers with 401 if it refuses the token: retries once with another token, if there is one.
    *
-   * @throws CredentialError where nothing may be sent any more; and what `open` throws.
+   * @throws CredentialError if nothing may be sent any more; and the errors of `open`.
    */
   async function openByToken<Result>(
     caller: UpstreamCaller,
@@ -194,7 +194,9 @@ export function createHttpConnection(
     call,
     stream,
     openByToken,
-    /** Sends a message that has no answer: a notification, a response of ours, DELETE (`null`); to another path where one is given. */
+    /**
+     * Sends a message that has no answer: a notification, one of our responses, DELETE (`null`); to another path if one is given.
+     */
     async send(
       caller: UpstreamCaller,
       message: object | null,
@@ -211,7 +213,7 @@ export function createHttpConnection(
         const listener: ExchangeListener = {
           caller,
           cookies: session.cookies,
-          /** Some servers forget the length of the body: then it ends with the connection. */
+          /** Some servers omit the length of the body: then it ends with the connection. */
           onStart(answered, status) {
             resolve({ kind: 'complete', status, headers: answered });
             cancelTimer();
@@ -238,13 +240,13 @@ export function createHttpConnection(
   };
 }
 
-/** Headers by which a request names its session at the server, and the session's cookies; undefined where none are kept. */
+/** Headers with which a request names its session at the server, and the session's cookies; undefined if none are kept. */
 interface SessionHeaders {
   readonly headers: RequestHeaders;
   readonly cookies?: SessionCookies | undefined;
 }
 
-/** RFC 6750 §3.1: the token is refused, or is good for less. Any other 403 concerns what was asked for. */
+/** RFC 6750 §3.1: the token is refused, or its scopes are insufficient. Any other 403 concerns the request itself. */
 function findTokenRefusal({ status, headers }: RefusedAnswer): TokenRefusal | undefined {
   const challenge = headers['www-authenticate'];
   if (status === 401) return { status, challenge };
@@ -253,7 +255,7 @@ function findTokenRefusal({ status, headers }: RefusedAnswer): TokenRefusal | un
     : undefined;
 }
 
-/** Names of headers: services have names of their own beside Authorization, such as X-API-Key. */
+/** Names of headers: besides Authorization, services use their own, such as X-API-Key. */
 const TOKEN_NAME = /auth|token|key|secret/i;
 
 function joinHeaders(
@@ -271,7 +273,7 @@ function joinHeaders(
 
 const NO_HEADERS: CredentialHeaders = {};
 
-/** Credentials win over what the configuration says. */
+/** Credentials take precedence over the configuration. */
 function withoutNames(headers: RequestHeaders, names: readonly string[]): RequestHeaders {
   const replaced = names.map((name) => name.toLowerCase());
   return headers.filter((_, at) => !replaced.includes(headers[at - (at % 2)]?.toLowerCase() ?? ''));

@@ -1,4 +1,4 @@
-// §18.3: a server behind the gateway that is reached by HTTP: opens it, finds out its era, and sends requests in that.
+// §18.3: a server behind the gateway that is reached over HTTP: opens it, detects its era, and sends requests in that era.
 
 import type { Era } from '../../mcp/protocol/revisions.ts';
 import { NOT_STATELESS, readDiscoverResult } from '../../mcp/upstream/envelope.ts';
@@ -86,7 +86,7 @@ export function createHttpUpstream(
   const usage = new Usage(runtime.clock);
   const availability = createAvailability(runtime, config, probe);
   const { state } = availability;
-  /** A server that answers users only gets no credentials where the gateway itself asks. */
+  /** A server that only responds to users gets no credentials with the gateway's own requests. */
   const hasNone = (caller: UpstreamCaller) => facts.needsUser && caller.user === undefined;
   const connection = createHttpConnection(runtime, config, share, {
     getHeaders: getHeaders && ((caller) => (hasNone(caller) ? {} : getHeaders(caller))),
@@ -104,8 +104,8 @@ export function createHttpUpstream(
   });
 
   /**
-   * Where users have credentials the gateway itself has none: a refusal for that shows that the server is up. So does 429 for all,
-   * as one user may have used up the gateway's rate limit. A shortage of this machine does not make a server unavailable.
+   * If users have credentials, the gateway itself has none: a refusal for that reason shows that the server is up. So does any
+   * 429, since one user may have used up the gateway's rate limit. A shortage of this machine does not make a server unavailable.
    */
   async function probe() {
     try {
@@ -117,7 +117,7 @@ export function createHttpUpstream(
     }
   }
 
-  // The gateway is ready only once it answers, and there may be no calls until then.
+  // The gateway is ready only once the server responds, and there may be no calls until then.
   if (config.required) availability.suspect();
 
   return {
@@ -156,8 +156,8 @@ export function createHttpUpstream(
   };
 }
 
-// Streamable HTTP: sends messages in the era that the server speaks, after the handshake of that era. `server/discover` is tried
-// once for each audience, and the answer is remembered.
+// Streamable HTTP: sends messages in the server's era, after the handshake of that era. `server/discover` is tried once for each
+// audience, and the answer is remembered.
 
 interface AudienceEra {
   current: Era | undefined;
@@ -182,7 +182,7 @@ function createStreamableHttp(
   const known = createBoundedMap<string, AudienceEra>('audiences');
   const detections = createSingleFlight<string, Era>();
   const introductions = createSingleFlight<string, unknown>();
-  /** The era in which the server last spoke to any caller. */
+  /** The era of the server's last response to any caller. */
   let last: Era | undefined;
 
   const listeners = createServerListeners(runtime, {
@@ -220,7 +220,7 @@ function createStreamableHttp(
 
   // The era of the server.
 
-  /** The era in which it speaks to this caller; undefined until it did. */
+  /** The era of its responses to this caller; undefined before the first. */
   const findEra = (caller: UpstreamCaller) => known.get(nameAudience(caller))?.current;
 
   function findOrAdd(audience: string): AudienceEra {
@@ -253,7 +253,7 @@ function createStreamableHttp(
     return 'session';
   }
 
-  /** Undefined for an answer that makes no sense: an older server may say anything. */
+  /** Undefined for an unusable answer: an older server may send anything. */
   async function discover(caller: UpstreamCaller): Promise<CallOutcome | undefined> {
     try {
       const outcome = await statelessEra.discover(caller);
@@ -265,7 +265,7 @@ function createStreamableHttp(
     }
   }
 
-  /** Asks the server again, unless that was just done. */
+  /** Asks the server again, unless it was asked just now. */
   async function hasChangedEra(caller: UpstreamCaller, before: Era) {
     const { current, askedAt } = findOrAdd(nameAudience(caller));
     // Another request, which was refused at the same time, may have asked.
@@ -328,7 +328,7 @@ function createStreamableHttp(
     async probe() {
       const found = await detectEra(GATEWAY_CALLER);
       if (found === 'session' && !isForUsers) await sessionEra.introduce(GATEWAY_CALLER);
-      // The era was configured: to detect it nothing was sent. Whatever it answers shows that it is there.
+      // The era was configured, so nothing was sent to detect it. Any response shows that the server is up.
       else if (config.era === 'session') await discover(GATEWAY_CALLER);
     },
 
@@ -353,5 +353,5 @@ function createStreamableHttp(
   };
 }
 
-/** True if `initialize` would be refused, too. */
+/** True if `initialize` would also be refused. */
 const isFinal = (status: number) => [401, 403, 429].includes(status) || isDownStatus(status);

@@ -1,4 +1,4 @@
-// Listeners to the changes of a server, and the stream that is kept open for them: one for all callers that share a session.
+// Listeners to a server's changes, and the stream that is kept open for them: one for all callers that share a session.
 import {
   GATEWAY_CALLER,
   nameOwnSession,
@@ -26,22 +26,22 @@ export interface Audience {
   readonly caller: UpstreamCaller;
   /** Resources of subscriptions of the stateless era. */
   readonly uris: readonly string[];
-  /** False where the stream is open only so that the server can ask. */
+  /** False if the stream is open only so that the server can send requests. */
   readonly isHeard: boolean;
   notify(message: ServerNotification): void;
-  /** Params of a log message that is the session's own. */
+  /** Params of a log message that belongs to the session. */
   log(params: JsonObject): void;
 }
 
 interface ServerStreams {
   /** Opens a stream, calls `onOpen` when it is open, and resolves when it has ended. */
   open(audience: Audience, ...attempt: Parameters<StreamAttempt>): Promise<AttemptEnd>;
-  /** The audience subscribes to more resources: true where that needs another stream. */
+  /** The audience subscribes to more resources: true if that requires a new stream. */
   extend(audience: Audience): boolean;
   readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
 }
 
-/** A listener to nothing: its stream is open for questions only. */
+/** A listener without topics: its stream is open only for questions. */
 export const HELD_OPEN: UpstreamListener = { listChanged() {}, resourceUpdated() {} };
 
 interface Entry {
@@ -59,14 +59,14 @@ interface Watch {
   isGone: boolean;
 }
 
-/** Key of the gateway itself, which listens where the lists are the same for all. */
+/** Key of the gateway itself, which listens if the lists are the same for all. */
 const GATEWAY_SHARER = nameSharer(GATEWAY_CALLER);
 
 export function createServerListeners(
   { clock, log }: UpstreamRuntime,
   { open, extend, describe }: ServerStreams,
 ) {
-  /** Keyed by sharer. */
+  /** Keyed by the callers that share it. */
   const { bus, tell, tellMissed } = createChangeListeners<Entry, Watch>(
     {
       start: startWatch,
@@ -110,7 +110,7 @@ export function createServerListeners(
   function tellNotified(sharer: string, message: ServerNotification) {
     const change = readChange(message);
     if (change === undefined) return;
-    // Many servers notify only the session whose call has changed a list, or in the answer to that call.
+    // Many servers notify only the session whose call changed a list, or only in the answer to that call.
     if (change.kind === 'list' && sharer !== GATEWAY_SHARER)
       bus.publish(GATEWAY_SHARER, ({ listener }) => listener.listMayHaveChanged?.(change.list));
     tell(sharer, change);
@@ -154,7 +154,7 @@ export function createServerListeners(
     },
     /** Another stream of the session was closed: retries the caller's at once. */
     retry: (caller: UpstreamCaller) => bus.topics.get(nameSharer(caller))?.source?.loop.restart(),
-    /** The server is up again, maybe as another one: opens all streams anew. */
+    /** The server is up again, perhaps as a new process: reopens all streams. */
     restart() {
       for (const { loop } of listWatches()) loop.restart();
     },
@@ -170,8 +170,8 @@ type RetryLoop = ReturnType<typeof startRetryLoop>;
 export type AttemptEnd = 'again' | 'never' | { readonly afterMs: number };
 
 /**
- * One attempt, until its signal is aborted; calls `onOpen` when the stream is open, maybe as the continuation of the previous one.
- * Whatever it throws, it is made again.
+ * One attempt, until its signal is aborted; calls `onOpen` when the stream is open, maybe as the continuation of the previous
+ * one. Whatever it throws, it is retried.
  */
 export type StreamAttempt = (
   signal: AbortSignal,
@@ -179,11 +179,11 @@ export type StreamAttempt = (
 ) => Promise<AttemptEnd>;
 
 function startRetryLoop(clock: Clock, attempt: StreamAttempt) {
-  /** True if the present attempts were given up. */
+  /** True if the current attempts were given up. */
   let hasGivenUp = false;
   let current = start(() => {});
 
-  /** Attempts one after the other, until the result is called. */
+  /** Makes attempts one after the other, until the returned function is called. */
   function start(onFirstOpen: () => void): () => void {
     hasGivenUp = false;
     let release = onFirstOpen;
@@ -212,7 +212,7 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt) {
         attempts.after(next.afterMs, () => void run());
         return;
       }
-      // A stream that was open for a while was not refused.
+      // A stream that was open for a while has not been refused.
       if (clock.monotonic() - startedAt >= BACK_OFF.longestMs) attempts.noteSuccess();
       attempts.again(() => void run());
     }
@@ -231,13 +231,13 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt) {
   }
 
   return {
-    /** Ends the present attempt, and begins another one at once. */
+    /** Ends the current attempt, and starts another at once. */
     restart,
-    /** As `restart`, where the attempts were given up. */
+    /** Like `restart`, if the attempts were given up. */
     revive() {
       if (hasGivenUp) restart();
     },
-    /** As `restart`, but the present stream ends only when the other one is open. */
+    /** Like `restart`, but the current stream ends only when the new one is open. */
     replace() {
       current = start(current);
     },

@@ -13,19 +13,22 @@ import { type CallOutcome, findError } from './server-call.ts';
 import type { ServerSession, ServerSessions } from './sessions.ts';
 
 type SessionState =
-  /** It answers, or a new one is refused in the same way: the refusal was not about the session. */
+  /** The session responds, or a new one is refused in the same way: the refusal was not about the session. */
   | { readonly kind: 'kept' }
-  /** The server had lost it, and another one has taken its place. */
+  /** The server had lost the session, and a new one has replaced it. */
   | { readonly kind: 'replaced' }
   /** `ping` is refused, and no new session can be opened. */
   | { readonly kind: 'refused'; readonly error: UpstreamError }
-  /** It was probed a moment ago, or gave no answer. */
+  /** The session was probed a moment ago, or gave no answer. */
   | { readonly kind: 'unknown' };
 
-/** Pause between probes of a session that answers no request: bounds the cost of a server that refuses all, or loses each session. */
+/**
+ * Interval between probes of a session that answers no request: limits the cost of a server that refuses all requests, or loses
+ * every session.
+ */
 const ASK_AGAIN_MS = 5000;
 
-/** `ping` is sent in the session, on trial. It may throw an UpstreamError. */
+/** `ping` is sent in the session, as a trial. It may throw an UpstreamError. */
 export function createFindSessionState(
   clock: Clock,
   ping: (caller: UpstreamCaller, session: ServerSession) => Promise<CallOutcome>,
@@ -41,7 +44,8 @@ export function createFindSessionState(
       if (!isRefusal(session, answer)) return KEPT;
       const next = await sessions.replace(caller, session, async (other) => {
         const otherAnswer = await ping(caller, other);
-        // A server that refuses `ping`, or the credentials for everything but `initialize`, answers alike in each session.
+        // A server that refuses `ping`, or refuses the credentials for everything except `initialize`, gives the same answer in
+        // every session.
         const isAlike =
           answer.kind === 'refused'
             ? otherAnswer.kind === 'refused' && otherAnswer.status === answer.status
@@ -61,7 +65,7 @@ export function createFindSessionState(
     }
   }
 
-  /** Single flight for a session. With `mustAsk` even if it was probed a moment ago. Never rejects. */
+  /** Single flight per session. With `mustAsk`, probes even if it was probed a moment ago. Never rejects. */
   return async function findSessionState(
     caller: UpstreamCaller,
     session: ServerSession,
@@ -90,9 +94,9 @@ class RefusedAlike extends UpstreamError {
   }
 }
 
-// Decides by a refusal whether a session is lost, so that the request was not run and may be sent again; or may be lost.
+// Decides from a refusal whether a session is lost, so that the request was not run and may be sent again, or may be lost.
 
-/** True if a handshake failed by an answer of the server: a failure of the connection has a cause. */
+/** True if a handshake failed because of the server's answer: a connection failure has a cause. */
 export const isAnswered = (error: unknown): boolean =>
   error instanceof UpstreamError &&
   !(error instanceof CredentialError) &&
@@ -100,8 +104,8 @@ export const isAnswered = (error: unknown): boolean =>
   (error.failure === 'unavailable' || error.failure === 'invalid');
 
 /**
- * MCP "Session Management": 404 is the answer to a session that is lost. Some servers answer 400 instead, with an error
- * that names the session and no request. Any other 400 may be of a call that has run.
+ * MCP "Session Management": 404 is the answer for a lost session. Some servers answer 400 instead, with an error that names the
+ * session and no request. Any other 400 may belong to a call that has run.
  */
 export const isSessionLost = ({ id }: ServerSession, outcome: CallOutcome): boolean =>
   id !== undefined &&
@@ -123,13 +127,13 @@ export const mayBeLost = ({ id }: ServerSession, outcome: CallOutcome): boolean 
     ? SPEAKS_OF_SESSION.test(outcome.error.message)
     : outcome.kind === 'refused' && outcome.status >= 400 && !OF_REQUEST.has(outcome.status));
 
-/** Too long, too many: never about the session. */
+/** Too long or too many: never about the session. */
 const OF_REQUEST: ReadonlySet<number> = new Set([413, 429]);
 
 /** 2026-07-28: `HeaderMismatch`, `MissingRequiredClientCapability`, `UnsupportedProtocolVersion`. */
 const ERA_CODES: readonly unknown[] = [-32020, -32021, -32022];
 
-/** True if a server of the stateless era may have said it, which is then to be asked. */
+/** True if it may come from a server of the stateless era, which then has to be asked. */
 export const isOfOtherEra = (outcome: CallOutcome): boolean =>
   outcome.kind === 'refused' &&
   [400, 404, 405].includes(outcome.status) &&

@@ -20,7 +20,7 @@ import { type HeldForQuestions, listAskable, nameSharer, type ServerSession } fr
 
 export type QuestionStreams = ReturnType<typeof createQuestionStreams>;
 
-/** Some servers do not send the head of their answer before the first event. */
+/** Some servers do not send the response head before the first event. */
 const OPENING_MS = 1000;
 
 interface Held extends HeldStream, HeldForQuestions {}
@@ -28,7 +28,7 @@ interface Held extends HeldStream, HeldForQuestions {}
 interface QuestionPorts {
   readonly listen: ServerListeners['listen'];
   readonly retry: ServerListeners['retry'];
-  /** Answers a question that came at another replica. */
+  /** Answers a question that arrived on another replica. */
   answer(caller: UpstreamCaller, session: ServerSession, question: ServerRequest): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export function createQuestionStreams(
   const { clock, log } = runtime;
   const bySharer = new Map<string, Held>();
   const places = new Map<string, { readonly held: Held; readonly session: ServerSession }>();
-  /** Undefined where no other process shares the store. */
+  /** Undefined if no other process shares the store. */
   const replicas = hasReplicas
     ? createQuestionReplicas(runtime, channel, {
         findPlace,
@@ -60,7 +60,7 @@ export function createQuestionStreams(
 
   function open(caller: UpstreamCaller, session: ServerSession): Promise<void> | undefined {
     const sharer = nameSharer(caller);
-    // The one before was for a session that the server has lost.
+    // The previous one was for a session that the server has lost.
     bySharer.get(sharer)?.close();
     let noteAttempt = () => {};
     let stop = () => {};
@@ -118,8 +118,8 @@ export function createQuestionStreams(
   return {
     replicas,
     /**
-     * Called before a request is sent in a session whose clients can be asked. Resolves once the server can ask, or it is known that it
-     * cannot; undefined where, as nearly always, the request need not wait.
+     * Called before a request is sent in a session whose clients can be asked. Resolves once the server can ask, or it is known
+     * that it cannot; undefined if the request need not wait, which is nearly always the case.
      */
     hold(caller: UpstreamCaller, session: ServerSession, request: UpstreamRequest) {
       const { held } = session;
@@ -141,8 +141,8 @@ export function createQuestionStreams(
   };
 }
 
-// §18.3: questions between replicas. A server has one stream for a session that several replicas use: its question may belong to a
-// call at another replica, which alone can ask the client. That replica answers the server, too.
+// §18.3: questions between replicas. A server has one stream for a session that several replicas use: its question may belong to
+// a call on another replica, and only that replica can ask the client. It also answers the server.
 
 /** A client's session, and its session at the server: questions belong to both. */
 interface QuestionPlace {
@@ -160,7 +160,7 @@ function hashPlace(caller: UpstreamCaller, { id }: ServerSession) {
 }
 
 interface ReplicaPorts extends Pick<QuestionPorts, 'answer'> {
-  /** Undefined where no call of it is in flight here. */
+  /** Undefined if it has no call in flight here. */
   findPlace(hash: string): QuestionPlace | undefined;
   /** Another replica has closed the stream of the session. */
   onRelease(place: QuestionPlace): void;
@@ -198,7 +198,7 @@ function createQuestionReplicas(
       if (from !== ownName) send({ about: 'here', ticket, from: ownName }, from);
     } else {
       const { question: written } = message;
-      // Keeps its numbers as they were written.
+      // Keeps numbers as written.
       const question = readServerMessage(isObject(written) ? readExact(written) : written);
       if (question?.kind === 'request') void answer(place.caller, place.session, question);
     }

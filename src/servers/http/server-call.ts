@@ -1,5 +1,4 @@
-// One request of JSON-RPC to a server: sends it, reads its answer and the messages of the server before that, and resolves to its
-// outcome.
+// One JSON-RPC request to a server: sends it, reads the answer and any messages before it, and resolves to the outcome.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
@@ -30,47 +29,47 @@ import { createInvalidError, createNoMessageError, toRefusal } from './failures.
 import type { SessionCookies } from './session-cookies.ts';
 import type { ServerSession } from './sessions.ts';
 
-/** Requests of the server that wait for their answers: each answer is a connection of its own. */
+/** Requests from the server that wait for their answers: each answer takes a separate connection. */
 export const MAX_OPEN_REQUESTS = 32;
 
-/** Responses to other requests in the stream of one. */
+/** Maximum number of responses to other requests in the stream of one. */
 const MAX_FOREIGN = 100;
 const FOREIGN = 'it answered another request than the one that was sent';
 
-/** A stream that goes on after its answer ends its connection. */
+/** A stream that continues after its answer ends its connection. */
 const LINGER_MS = 1000;
 
 /** The connection to the server of a call. */
 interface CallConnection {
   readonly clock: Clock;
-  /** Warns of a message that no call waits for. */
+  /** Warns about a message that no call is waiting for. */
   readonly onStray: (words: string) => void;
-  /** Opens a GET stream; undefined once the server may not be asked any more. */
+  /** Opens a GET stream; undefined once the server may no longer be asked. */
   reopen(listener: ExchangeListener, headers: RequestHeaders): Promise<() => void> | undefined;
 }
 
 /**
- * A call: by itself one of the gateway's own; the eras add what belongs to theirs. A class, since every relayed call has one. It may
- * be sent again once an attempt has ended.
+ * A call: on its own, one of the gateway's; the eras add their parts. A class, since every relayed call has one. It may be sent
+ * again once an attempt has ended.
  */
 export class ServerCall implements ExchangeListener {
   readonly caller: UpstreamCaller;
   request: UpstreamRequest;
   readonly headers: RequestHeaders;
-  /** Milliseconds without progress; the time stands still while the server waits for an answer of ours. */
+  /** Milliseconds without progress; the timer is paused while the server waits for one of our answers. */
   readonly timeoutMs: number;
   cookies: SessionCookies | undefined = undefined;
-  /** Those of its session; undefined for a call that belongs to none. */
+  /** The open requests of its session; undefined for a call without one. */
   openRequests: ServerSession['openRequests'] | undefined = undefined;
   /** Among these, during an attempt. */
   private place = 0;
-  /** Headers of the GET by which the rest of an answer is read; undefined in an era whose streams end with their connection. */
+  /** Headers of the GET that reads the rest of an answer; undefined in an era whose streams end with their connection. */
   resumeHeaders: RequestHeaders | undefined = undefined;
-  /** Its answer alone does not show that the server can be used. */
+  /** Its answer alone does not show that the server is usable. */
   isHandshake = false;
-  /** Sent only to see what the server refuses: nothing else follows from its end. */
+  /** Sent only to see what the server refuses: its outcome has no other effect. */
   isTrial = false;
-  /** Of the message that was sent last: also its progress token. */
+  /** The id of the last message sent, which is also its progress token. */
   id = 0;
   deadline: Deadline | undefined = undefined;
   private connection: CallConnection | undefined = undefined;
@@ -82,7 +81,7 @@ export class ServerCall implements ExchangeListener {
   private cancelLinger = NOTHING;
   private answering = 0;
   private foreign = 0;
-  /** Most answers are never read on. */
+  /** Most answers are never resumed. */
   private resumption: ReturnType<typeof createResumption> | undefined = undefined;
 
   constructor(
@@ -97,7 +96,7 @@ export class ServerCall implements ExchangeListener {
     this.timeoutMs = timeoutMs;
   }
 
-  /** Params of the message with the present id. */
+  /** Params of the message with the current id. */
   toParams(): JsonObject {
     return this.request.params;
   }
@@ -107,7 +106,7 @@ export class ServerCall implements ExchangeListener {
 
   protected onNotification(_message: ServerNotification): void {}
 
-  /** Its caller is gone, or it took too long: the server need not go on. */
+  /** Its caller is gone, or it took too long: the server need not continue. */
   protected onAbandon(_reason: string): void {}
 
   /** True if a 401 is about the session, and not about the token. */
@@ -115,7 +114,7 @@ export class ServerCall implements ExchangeListener {
     return false;
   }
 
-  /** Sends the message with the present id. @throws UpstreamError */
+  /** Sends the message with the current id. @throws UpstreamError */
   send(
     connection: CallConnection,
     exchange: Exchange,
@@ -129,7 +128,7 @@ export class ServerCall implements ExchangeListener {
     });
   }
 
-  /** A function of its own: the closures here outlive the call, and must not keep what was sent. */
+  /** A separate function: the closures here outlive the call, and must not retain what was sent. */
   private begin(
     connection: CallConnection,
     exchange: Exchange,
@@ -169,7 +168,7 @@ export class ServerCall implements ExchangeListener {
       this.reject(how);
       return;
     }
-    // Not sent again. A dead call in the old generation keeps alive whatever it leads to (docs/decisions/0024).
+    // Not sent again. A dead call in the old generation keeps everything that it references alive (docs/decisions/0024).
     if (how.kind !== 'refused') this.request = ENDED;
     this.resolve(how);
   }
@@ -208,11 +207,11 @@ export class ServerCall implements ExchangeListener {
     headers: IncomingHttpHeaders,
   ): number {
     const isOwn = readEchoedNumber(message.id) === this.id;
-    // Some servers repeat what belongs to other calls of the session.
+    // Some servers repeat messages of other calls of the session.
     if (!isOwn && this.resumption?.isReading()) return 1;
-    // Without an id an error says that the request could not even be read.
+    // An error without an id means that the request could not even be parsed.
     if (!isOwn && message.id !== null) {
-      // The response to another request settles none: the right one may still come, if this is a stream.
+      // The response to another request does not settle this one: the right one may still arrive, if this is a stream.
       this.foreign += 1;
       if (!isEventStream(headers) || this.foreign > MAX_FOREIGN)
         return this.fail(createInvalidError(FOREIGN));
@@ -250,7 +249,7 @@ export class ServerCall implements ExchangeListener {
   onEnd(end: ExchangeEnd): void {
     this.cancelLinger();
     this.exchange = undefined;
-    // Nearly always the result has come before. To make an error that no caller gets is expensive for its stack.
+    // The result has nearly always arrived before. Creating an error that no caller receives is expensive because of its stack.
     if (this.isOver) return;
     if (this.resumption?.goOn(end)) this.exchange = this.resumption;
     else if (end.kind === 'failed') this.end(end.error);
@@ -296,7 +295,7 @@ export function getResult(outcome: CallOutcome): JsonObject {
   });
 }
 
-/** Finds the error of JSON-RPC, whatever the status that it came with; the error of 401 and 403 is HTTP's. */
+/** Finds the JSON-RPC error, whatever its HTTP status; for 401 and 403, the HTTP error counts. */
 export function findError(outcome: CallOutcome): JsonRpcErrorObject | undefined {
   if (outcome.kind === 'error') return outcome.error;
   if (outcome.kind === 'result' || outcome.status === 401 || outcome.status === 403)
@@ -305,16 +304,16 @@ export function findError(outcome: CallOutcome): JsonRpcErrorObject | undefined 
   return message?.kind === 'error' ? message.error : undefined;
 }
 
-// MCP "Resumability and Redelivery": an answer whose stream broke, or was closed by the server before its end (polling), is read on by
-// GET. The call is never sent again.
+// MCP "Resumability and Redelivery": an answer whose stream broke, or was closed by the server before its end (polling), is
+// resumed with GET. The call is never sent again.
 
-/** An event that comes again is known by these. */
+/** A repeated event is recognized by these. */
 const REMEMBERED_IDS = 32;
-/** In a row: about a minute, in which a server may be started anew. */
+/** Consecutive attempts: about a minute, during which a server may restart. */
 const MAX_FAILURES = 6;
 
 /**
- * `open` opens a stream that begins after this event; it returns undefined once the server may not be asked any more. `reader` gets
+ * `open` opens a stream that begins after this event; it returns undefined once the server may no longer be asked. `reader` gets
  * the messages, and the end.
  */
 function createResumption(
@@ -373,7 +372,7 @@ function createResumption(
 
   return {
     cursor,
-    /** True if the answer, whose stream has ended like this, is read on. */
+    /** True if the answer is resumed after its stream has ended like this. */
     goOn(end: ExchangeEnd) {
       if (isOver || cursor.lastId() === undefined || !isBroken(end)) return false;
       broken = end;
@@ -386,7 +385,7 @@ function createResumption(
   };
 }
 
-/** Read to its end without the answer, or cut off in the middle: nothing is wrong with what has come. */
+/** Read to its end without the answer, or cut off in the middle: the data received so far is valid. */
 const isBroken = (end: ExchangeEnd) =>
   end.kind === 'complete' || (end.kind === 'failed' && end.isCut === true);
 

@@ -1,5 +1,5 @@
-// Cookies of one session at a server (RFC 6265), as balancers with sticky sessions need them. They are sent back in that session only,
-// to the origin that set them; so `Domain` is ignored.
+// Cookies of one session at a server (RFC 6265), as load balancers with sticky sessions need them. They are sent back in that
+// session only, to the origin that set them; so `Domain` is ignored.
 
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
 import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
 
-/** Cookies of a new session, or those that were kept of one; undefined where none are to be kept. */
+/** Cookies of a new session, or the stored ones of a known session; undefined if none are kept. */
 export type OpenCookies = (kept?: unknown) => SessionCookies | undefined;
 
 export function createOpenCookies(
@@ -30,19 +30,19 @@ interface Cookie {
   readonly value: string;
   readonly path: string;
   readonly isSecure: boolean;
-  /** Milliseconds since 1970; undefined for one that stays as long as the session. */
+  /** Epoch milliseconds; undefined for one that lasts as long as the session. */
   readonly expiresAt: number | undefined;
 }
 
 const MAX_COOKIES = 8;
-/** Bytes of names, values and paths together. */
+/** Total size of names, values and paths, in bytes. */
 const MAX_COOKIE_BYTES = 4096;
 
 interface CookieServer {
-  /** The server is reached by https. */
+  /** The server is reached over https. */
   readonly isSecure: boolean;
   readonly clock: Clock;
-  /** Called when cookies are dropped since there are too many. */
+  /** Called when cookies are dropped because there are too many. */
   onExcess(): void;
 }
 
@@ -50,13 +50,13 @@ export class SessionCookies {
   private readonly server: CookieServer;
   /** Keyed by name and path. The one that was set last is at the end. */
   readonly kept = new Map<string, Cookie>();
-  /** Names that were stored at once: otherwise a server with new names would cause a write with each answer. */
+  /** Names that were stored immediately: otherwise a server with ever new names would cause a write on each answer. */
   private readonly told = new Set<string>();
   /** Something has changed since they were last stored. */
   isUnsaved = false;
-  /** When any replica last stored them, in milliseconds since 1970. */
+  /** When any replica last stored them, in epoch milliseconds. */
   storedAt = 0;
-  /** Called when there is one of a new name. */
+  /** Called when there is one with a new name. */
   onNewName: (() => void) | undefined = undefined;
 
   constructor(server: CookieServer, kept: unknown) {
@@ -81,7 +81,7 @@ export class SessionCookies {
     if (hasNewName) this.onNewName?.();
   }
 
-  /** True if it has one of a name that the other has not. */
+  /** True if it has one with a name that the other lacks. */
   hasNews(other: SessionCookies | undefined): boolean {
     return [...this.kept.keys()].some((key) => other?.kept.has(key) !== true);
   }
@@ -97,7 +97,7 @@ export class SessionCookies {
     return pairs.length === 0 ? headers : [...headers, ['cookie', pairs.join('; ')]];
   }
 
-  /** As the store keeps them from now on; undefined where there never were any. */
+  /** As stored from now on; undefined if there never were any. */
   toRecord(): JsonObject | undefined {
     if (this.told.size === 0) return undefined;
     this.isUnsaved = false;
@@ -194,7 +194,7 @@ function readCookie(line: string, requestPath: string, now: number): Cookie | un
   return { name, value, path, isSecure, expiresAt };
 }
 
-/** The parts before and behind the first of this character, without the space around. */
+/** The parts before and after the first occurrence of this character, trimmed. */
 function cutAt(text: string, character: string): readonly [string, string | undefined] {
   const at = text.indexOf(character);
   return at === -1

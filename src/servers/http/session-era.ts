@@ -115,7 +115,7 @@ export function speakSessionEra(
   /** Repeats the subscriptions and the log level of the lost session. Resources that the server no longer has are skipped. */
   async function restore(caller: UpstreamCaller, session: ServerSession, lost: ServerSession) {
     listeners.move(caller, lost.standing > 0);
-    // The replica that opened it has done so.
+    // The replica that opened it has already done this.
     if (session.isFromStore) return;
     if (lost.logLevel !== undefined) void setLogLevel(caller, session, lost.logLevel);
     const sessionId = nameOwnSession(caller);
@@ -138,7 +138,7 @@ export function speakSessionEra(
       .catch(() => {});
   }
 
-  /** A request of the gateway's own. */
+  /** One of the gateway's own requests. */
   function createOwnCall(
     caller: UpstreamCaller,
     { headers, cookies }: Pick<ServerSession, 'headers' | 'cookies'>,
@@ -151,7 +151,7 @@ export function speakSessionEra(
     return call;
   }
 
-  /** On trial: nothing else follows from its outcome. @throws UpstreamError */
+  /** A trial: its outcome has no other effect. @throws UpstreamError */
   function ping(caller: UpstreamCaller, session: ServerSession) {
     const request = { method: 'ping', params: {}, signal: new Cancellation(), trace: {} };
     const call = new ServerCall(caller, request, session.headers, Math.min(timeoutMs, PING_MS));
@@ -192,7 +192,7 @@ export function speakSessionEra(
       const mayBeForeign = attempt === 1 && (isLost || isOfOtherEra(outcome));
       if (mayBeForeign && (await hasChangedEra(caller, 'session')))
         return sendAnew(caller, request);
-      // The server may have lost the session of another replica, too: then a third attempt opens one of this replica.
+      // The server may also have lost the session of another replica: then a third attempt opens one for this replica.
       if (isLost && (attempt === 1 || (attempt === 2 && session.isFromStore))) {
         session = await sessions.replace(caller, session);
         continue;
@@ -202,7 +202,7 @@ export function speakSessionEra(
     }
   }
 
-  /** @throws UpstreamError where the session was lost, and has been replaced; or where the server refuses its credentials. */
+  /** @throws UpstreamError if the session was lost and has been replaced, or if the server refuses its credentials. */
   async function checkSession(
     caller: UpstreamCaller,
     session: ServerSession,
@@ -216,7 +216,7 @@ export function speakSessionEra(
     throw new UpstreamError('session_lost', lost);
   }
 
-  /** Noted first: a session that takes the place of this one has to subscribe, too. */
+  /** Recorded first: a session that replaces this one also has to subscribe. */
   async function changeSubscription(
     { sessionId, uri, isWanted }: SubscriptionChange,
     ...sent: Parameters<typeof send>
@@ -233,7 +233,7 @@ export function speakSessionEra(
   return {
     sessions,
     findSessionState,
-    /** `sendAnew` sends a request that was not carried out, as the server is no longer one of sessions. */
+    /** `sendAnew` resends a request that was not carried out because the server no longer uses sessions. */
     request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: Upstream['request']) {
       const change = SUBSCRIBING.has(request.method)
         ? readSubscriptionChange(caller, request)
@@ -242,7 +242,7 @@ export function speakSessionEra(
         ? send(caller, request, sendAnew)
         : changeSubscription(change, caller, request, sendAnew);
     },
-    /** Opens a session that is ended at once, only to learn what the server says. */
+    /** Opens a session only to see the server's response, and ends it at once. */
     introduce: async (caller: UpstreamCaller) => terminate(caller, await initialize(caller)),
     /** Uses a session that is ended at once. @throws UpstreamError */
     async isTokenRefused(caller: UpstreamCaller) {
@@ -264,11 +264,11 @@ interface SessionRequests {
   readonly timeoutMs: number;
   readonly connection: HttpConnection;
   readonly findSessionState: ReturnType<typeof createFindSessionState>;
-  /** Gets a notification that belongs to no request. */
+  /** Receives a notification that belongs to no request. */
   readonly notify: ServerListeners['notify'];
 }
 
-/** A call within a session: it is among the open requests of the session, and the server may ask its client. */
+/** A call within a session: it is one of the session's open requests, and the server may ask its client. */
 class SessionCall extends ServerCall {
   private readonly requests: SessionRequests;
   private readonly session: ServerSession;

@@ -33,7 +33,7 @@ export function createSessionStream(
   /** Sessions that had a stream. */
   const streamed = new WeakSet<ServerSession>();
 
-  /** Resolves when the stream has ended, to whether and when it is to be opened again. */
+  /** Resolves when the stream has ended: to whether, and when, to reopen it. */
   async function openStream(
     audience: Audience,
     signal: AbortSignal,
@@ -58,7 +58,7 @@ export function createSessionStream(
         return afterMs === undefined ? 'again' : { afterMs };
       }
       if (lastEventId !== undefined && isForgotten(end)) {
-        // The session may still be there: without this event the next attempt shows it.
+        // The session may still exist: a next attempt without this event will show it.
         session.cursor = undefined;
         return 'again';
       }
@@ -87,22 +87,22 @@ export function createSessionStream(
       session.refusesStream = !streamed.has(session);
       return 'never';
     }
-    // It may have been ended together with the client's, at another replica: then none is needed in its place.
+    // It may have been ended on another replica, together with the client's session: then no replacement is needed.
     const { sessionId } = caller;
     if (sessionId !== undefined && !(await isSessionActive(sessionId))) return 'never';
-    // Servers without such streams say 404 of each.
+    // Servers without such streams answer each with 404.
     if (status === 404 && streamed.has(session)) {
       await sessions.replace(caller, session);
       return 'again';
     }
     const state = await era.findSessionState(caller, session);
     if (state.kind === 'kept') return next;
-    // Credentials do not get better by themselves; a server that is down comes back.
+    // Refused credentials do not become valid on their own, but a server that is down may come back.
     const error = state.kind === 'refused' ? state.error : undefined;
     return error instanceof RefusalError && isForGood(error.status) ? 'never' : 'again';
   }
 
-  /** Undefined when it was ended from here. */
+  /** Undefined if it was ended by this side. */
   function readStream(
     audience: Audience,
     session: ServerSession,
@@ -139,7 +139,7 @@ export function createSessionStream(
         } else if (!routeToSession(message, session)) audience.notify(message);
       }
 
-      /** A message of no call is the client's own only if both have sessions. */
+      /** A message that belongs to no call is for this client only if both have sessions. */
       function log(params: JsonObject) {
         const [first, second] = session.openRequests.list();
         // If there is only one request, the message belongs to it.
@@ -194,14 +194,14 @@ export function createSessionStream(
     });
   }
 
-  /** Subscribes to the resources of stateless clients, for which the session that they share has to ask. */
+  /** Subscribes to the resources of stateless clients, on whose behalf their shared session has to subscribe. */
   async function subscribe({ uris, caller }: Audience) {
-    // Nothing is asked of the other era for the stream of a session.
+    // A session's stream needs nothing from the other era.
     for (const uri of uris)
       await era.request(caller, { ...SUBSCRIBE, params: { uri } }, async () => ({}));
   }
 
-  /** Answers a question on the stream of the session, here or at another replica. Never rejects. */
+  /** Answers a question on the stream of the session, here or on another replica. Never rejects. */
   async function answerServer(
     caller: UpstreamCaller,
     session: ServerSession,
@@ -234,7 +234,9 @@ const SUBSCRIBE = {
   trace: {},
 } as const;
 
-/** Some servers number the events of each connection, so an id may come again with a new event; a repeated notification does no harm. */
+/**
+ * Some servers number the events of each connection, so an id may recur with a new event; a repeated notification does no harm.
+ */
 const NO_IDS = 0;
 
 /** The server no longer has the event, or cannot resume. */
@@ -244,9 +246,9 @@ const isForgotten = (end: ExchangeEnd | StreamRefusal | undefined) =>
 /** MCP "Listening for Messages from the Server": the status of a server without such streams. */
 const NOT_ALLOWED = 405;
 
-/** There are no streams, or there is one already (409). */
+/** There are no streams, or one already exists (409). */
 const OF_STREAM: ReadonlySet<number | undefined> = new Set([NOT_ALLOWED, 409]);
 
-/** 409: another stream of the session is still open, maybe that of a replica that is gone. */
+/** 409: another stream of the session is still open, perhaps that of a replica that is gone. */
 const isForGood = (status: number | undefined) =>
   status !== undefined && status < 500 && status !== 409 && status !== 429;

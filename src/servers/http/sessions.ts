@@ -1,5 +1,5 @@
-// §18.3: sessions at a server. Each client's session has one of its own, which any replica can continue; callers without a session
-// share one for each user and client.
+// §18.3: sessions at a server. Each client session has its own session at the server, which any replica can continue; callers
+// without a session share one for each user and client.
 
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
@@ -21,16 +21,16 @@ import type { OpenCookies, SessionCookies } from './session-cookies.ts';
 
 export type ServerSessions = ReturnType<typeof createServerSessions>;
 
-/** @throws UpstreamError where the session cannot be used. */
+/** @throws UpstreamError if the session cannot be used. */
 type Test = (session: ServerSession) => Promise<void>;
 
 /** The beginning and the end of sessions at a server. */
 interface SessionLife {
-  /** `initialize`; on trial nothing else follows from its outcome. */
+  /** `initialize`. In a trial, its outcome has no further effect. */
   readonly initialize: (caller: UpstreamCaller, isTrial?: true) => Promise<ServerSession>;
   /** DELETE. Never rejects. */
   readonly terminate: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
-  /** The session has taken the place of one that the server lost. Never rejects. */
+  /** The session has replaced one that the server lost. Never rejects. */
   readonly restore: (
     caller: UpstreamCaller,
     session: ServerSession,
@@ -50,7 +50,7 @@ const IDLE_MS = 900_000;
 const SWEEP_MS = 60_000;
 /** Records outlive a client's session by an hour: written twice in that time, they never expire before it. */
 const WRITE_AGAIN_MS = 1_800_000;
-/** Some balancers set another value with each answer. The previous one stays valid for as long as the store needs. */
+/** Some load balancers set a different value with each answer. The previous value stays valid long enough for the store. */
 const WRITE_COOKIES_MS = 60_000;
 
 export function createServerSessions(
@@ -67,7 +67,7 @@ export function createServerSessions(
     const entry = entries.get(nameSharer(caller));
     if (entry === undefined) return undefined;
     const { session } = entry;
-    // The newest token is valid for longest.
+    // The newest token is valid the longest.
     if (caller.sessionId === undefined) entry.sharedBy = caller;
     const now = clock.monotonic();
     session.usedAt = now;
@@ -86,7 +86,7 @@ export function createServerSessions(
     return new ServerSession(id, protocolVersion, clock.monotonic(), kept);
   }
 
-  /** Stores the cookies, unless those in the store are younger (another replica may have written them). */
+  /** Stores the cookies, unless those in the store are newer (another replica may have written them). */
   async function storeCookies({ session, sessionId }: Entry, minimumAgeMs: number) {
     const { id, cookies } = session;
     if (sessionId === undefined || id === undefined || cookies?.isUnsaved !== true) return;
@@ -100,7 +100,9 @@ export function createServerSessions(
     if (kept === undefined) cookies.isUnsaved = true;
   }
 
-  /** Writes the session where the store has none, or has the one that it replaces. Resolves to the session that the store has then. */
+  /**
+   * Writes the session if the store has none, or has the one that it replaces. Resolves to the session that is then in the store.
+   */
   async function keepRecord(sessionId: string, session: ServerSession, replaced: ServerSession) {
     const own = writeRecord(session);
     const kept = await records.update(sessionId, (text) => {
@@ -153,7 +155,7 @@ export function createServerSessions(
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
 
-  /** Opens a session, in place of `lost` where the server lost one. */
+  /** Opens a session, to replace `lost` if the server lost one. */
   async function open(
     caller: UpstreamCaller,
     lost?: ServerSession,
@@ -167,8 +169,8 @@ export function createServerSessions(
       void records.update(sessionId, (current) => current);
       if (stored !== undefined) return stored;
     }
-    // Another replica has replaced it before; the server may have lost that one since. Or it got a cookie without which a balancer
-    // chooses the wrong node.
+    // Another replica has already replaced it, and the server may have lost that one since. Or it received a cookie without which
+    // a load balancer chooses the wrong node.
     const isOther =
       stored !== undefined &&
       (stored.id !== lost?.id || stored.cookies?.hasNews(lost?.cookies) === true);
@@ -206,14 +208,14 @@ export function createServerSessions(
   }
 
   return {
-    /** In memory: undefined where it has to be opened. */
+    /** In memory: undefined if it has to be opened. */
     find,
     /** Takes it from the store, or opens a new one. Single flight. */
     open: (caller: UpstreamCaller) =>
       openings.run(nameSharer(caller), async () => remember(caller, await open(caller))),
     /**
-     * Replaces a session that the server no longer knows. Single flight. With a test: replaces one that the server may have lost, on
-     * trial, by a session that passes the test.
+     * Replaces a session that the server no longer knows. Single flight. With a test: tentatively replaces one that the server
+     * may have lost with a session that passes the test.
      */
     replace,
     async end(caller: UpstreamCaller) {
@@ -244,14 +246,14 @@ const isBusy = ({ streams, openRequests }: ServerSession) => streams > 0 || open
 // One session: its state in memory, and its record in the store.
 
 export class ServerSession {
-  /** Undefined where the server keeps no sessions. */
+  /** Undefined if the server has no sessions. */
   readonly id: string | undefined;
   readonly protocolVersion: string;
   /** Another replica may have opened it long ago, and the server may have lost it since. */
   readonly isFromStore: boolean;
   /** Sent with each of its requests to name it. */
   readonly headers: RequestHeaders;
-  /** Undefined where none are kept. */
+  /** Undefined if none are kept. */
   readonly cookies: SessionCookies | undefined;
   /** The level that was requested last. */
   logLevel: LogSeverity | undefined = undefined;
@@ -268,7 +270,7 @@ export class ServerSession {
   streams = 0;
   /** The open ones. */
   standing = 0;
-  /** Its clients, which declare all the same, can be asked by the server. */
+  /** Its clients, which all declare the same capabilities, can be asked by the server. */
   canAsk = false;
   /** The server has no such streams (405). */
   refusesStream = false;
@@ -296,21 +298,21 @@ export class ServerSession {
 
 /** See question-streams.ts. */
 export interface HeldForQuestions {
-  /** The last caller: the newest token is valid for longest. */
+  /** The last caller: the newest token is valid the longest. */
   caller: UpstreamCaller;
   /** Monotonic milliseconds. */
   usedAt: number;
-  /** Resolves once the stream is open, or cannot be; undefined where no call has to wait. */
+  /** Resolves once the stream is open, or cannot be; undefined if no call has to wait. */
   readonly opening: Promise<void> | undefined;
   /** An attempt to open the stream has ended. */
   noteAttempt(): void;
 }
 
-/** Writes the record by which any replica can continue the session. */
+/** Writes the record with which any replica can continue the session. */
 const writeRecord = ({ id, protocolVersion, cookies }: ServerSession): string =>
   JSON.stringify({ id, protocolVersion, cookies: cookies?.toRecord() });
 
-/** Names the callers that share a session: those of one client's session, or of one user and client. */
+/** Identifies the callers that share a session: those of one client session, or of one user and client. */
 export function nameSharer(caller: UpstreamCaller): string {
   const { sessionId, user, clientId, capabilities, connectionId } = caller;
   if (sessionId !== undefined && connectionId === undefined) return sessionId;
@@ -347,7 +349,7 @@ export function routeToSession(
 // Requests in flight of a session: messages of the server on other streams may belong to one of them.
 
 interface OpenRequest {
-  /** Its progress token, too. */
+  /** Also its progress token. */
   readonly id: number;
   readonly request: UpstreamRequest;
   /** Undefined while it is not in flight. */
@@ -355,8 +357,8 @@ interface OpenRequest {
 }
 
 /**
- * An array whose places are reused, and no Map: the tables that a Map leaves behind when many entries come and go keep the entries
- * past several garbage collections, which took a tenth of the time of a call.
+ * An array with reusable slots instead of a Map: when many entries come and go, the tables that a Map leaves behind keep them
+ * alive through several garbage collections, which took up a tenth of each call's time.
  */
 function createOpenRequests() {
   const places: (OpenRequest | undefined)[] = [];
@@ -367,7 +369,7 @@ function createOpenRequests() {
     get size() {
       return size;
     },
-    /** Returns its place, by which it is removed. */
+    /** Returns its index, with which it is removed. */
     add(open: OpenRequest) {
       const place = free.pop() ?? places.length;
       places[place] = open;
@@ -380,14 +382,14 @@ function createOpenRequests() {
       size -= 1;
     },
     find: (token: number) => places.find((open) => open?.id === token),
-    /** The newest first. */
+    /** Newest first. */
     list: () => places.filter((open) => open !== undefined).sort((one, other) => other.id - one.id),
   };
 }
 
 /**
- * Lists the requests that a question on the session's GET stream may belong to, the newest first: all of one client, since the
- * stream does not name the request. Without sessions at the server it may be any client's.
+ * Lists the requests that a question on the session's GET stream may belong to, newest first: all requests of one client, since
+ * the stream does not name the request. If the server has no sessions, the question may be for any client.
  */
 export function listAskable(
   { sessionId, user }: UpstreamCaller,

@@ -1,4 +1,4 @@
-// §18.3: HTTP with SSE (servers of 2024-11-05): each client's session has a connection of its own, in this process.
+// §18.3: HTTP with SSE (servers of 2024-11-05): each client session has its own connection, in this process.
 
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
 import {
@@ -28,10 +28,10 @@ import { createDescriptions, type HttpLink, type Protocol } from './stateless-er
 
 interface Entry {
   readonly opening: Promise<SseChannel>;
-  /** The client's session that it ends with; undefined where it is shared. */
+  /** The client session that it ends with; undefined if it is shared. */
   readonly sessionId: string | undefined;
   usedAt: number;
-  /** Time of the last check whether the client's session is alive. */
+  /** Time of the last check that the client's session is alive. */
   askedAt: number;
   /** Requests that have no answer yet, and listeners. */
   users: number;
@@ -44,7 +44,7 @@ const SWEEP_MS = 60_000;
 const SHARED_IDLE_MS = 900_000;
 /** Interval of checks whether the session is alive, without a call. */
 const ASK_AFTER_MS = 300_000;
-/** Each is a connection that stays. */
+/** Each is a persistent connection. */
 const MAX_CHANNELS = 10_000;
 const SET_LEVEL_MS = 10_000;
 
@@ -140,7 +140,7 @@ export function createSseProtocol(
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
 
-  /** The session may have been ended at another replica, or without a word. */
+  /** The session may have been ended on another replica, or silently. */
   async function endAfterSession(entry: Entry, sessionId: string) {
     entry.askedAt = clock.monotonic();
     const isActive = await isSessionActive(sessionId);
@@ -199,7 +199,7 @@ export function createSseProtocol(
         const { logLevel: level } = request;
         if (level !== undefined && level !== entry.logLevel) {
           entry.logLevel = level;
-          // A server without logging refuses; nothing is lost by it.
+          // A server without logging refuses this, which does no harm.
           await rpc.ask('logging/setLevel', { level }, SET_LEVEL_MS).catch(() => {});
         }
         return rpc.call(caller, request, (token) => toSessionParams(request, token));
@@ -240,19 +240,19 @@ const closeChannel = (opening: Promise<SseChannel>) =>
     () => {},
   );
 
-// MCP 2024-11-05 "HTTP with SSE": one stream has all messages of the server; messages to it are posted to the address that the first
-// event of the stream names.
+// MCP 2024-11-05 "HTTP with SSE": one stream carries all messages from the server; messages to it are posted to the address named
+// by the first event of the stream.
 
 type SseChannel = Awaited<ReturnType<typeof openSseChannel>>;
 
-/** The listener to all messages that are not answers. */
+/** The listener for all messages that are not answers. */
 interface SseListener {
   readonly caller: UpstreamCaller;
   onNotification(message: ServerNotification): void;
   onStrayAnswer(): void;
   /** An event that is not a message: its call is unknown, so it ends none. */
   onNoMessage(): void;
-  /** A message was answered 401: by the server, or by what is behind it. */
+  /** A message was answered with 401, by the server or by a service behind it. */
   onUnauthorized(): void;
 }
 
@@ -280,7 +280,7 @@ async function openSseChannel(
   const rpc = createRpcConnection(clock, timeoutMs, true, {
     write(message) {
       if (postPath === undefined) return false;
-      // A value that JSON cannot hold throws here, to the sender.
+      // A value that JSON cannot represent throws here, to the sender.
       const text = new RawJson(writeExactJson(message));
       connection.send(caller, text, session, postPath).then(
         (posted) => judgePost(message, posted),
@@ -288,7 +288,7 @@ async function openSseChannel(
           end(
             cause instanceof UpstreamError
               ? cause
-              : // Credentials could not be had.
+              : // Credentials were not available.
                 new UpstreamError('unavailable', 'nothing can be sent to it', { cause }),
           ),
       );
@@ -304,7 +304,7 @@ async function openSseChannel(
     return count;
   }
 
-  /** The stream may still have to begin. */
+  /** The stream may not have begun yet. */
   function stop() {
     isOver = true;
     stopStream();
@@ -316,7 +316,7 @@ async function openSseChannel(
     tellEnd();
   }
 
-  /** A message that the server does not take it does not answer either. */
+  /** If the server does not accept a message, it does not answer it either. */
   function judgePost({ id }: JsonObject, posted: ExchangeEnd) {
     if (posted.kind === 'failed') end(posted.error);
     if (posted.kind !== 'refused') return;
@@ -390,7 +390,7 @@ async function openSseChannel(
 
 const FOREIGN_ENDPOINT = 'it names an address elsewhere for what it is told';
 
-/** Another origin could be anywhere, and must not get the credentials. */
+/** A different origin could be anywhere, and must not receive the credentials. */
 function findPath(data: string, url: string) {
   if (!URL.canParse(data, url)) return undefined;
   const { origin, pathname, search } = new URL(data, url);

@@ -1,4 +1,4 @@
-// §18.3: servers of 2026-07-28: each request brings all that it needs. And what a server of either era is known by.
+// §18.3: servers of 2026-07-28: each request carries everything that it needs. Also the state that servers of both eras have.
 
 import { isDeepStrictEqual } from 'node:util';
 import {
@@ -42,12 +42,13 @@ export interface Protocol
     Upstream,
     'era' | 'describe' | 'peekDescription' | 'request' | 'listen' | 'endSession'
   > {
-  /** @throws UpstreamError while the server cannot be used. */
+  /** @throws UpstreamError while the server is unavailable. */
   probe(): Promise<void>;
   /**
-   * True if the server itself refuses the token of the caller. Asks by a request of the gateway's own, outside of clients' sessions.
+   * True if the server itself refuses the token of the caller. Asks with one of the gateway's own requests, outside clients'
+   * sessions.
    *
-   * @throws UpstreamError where the server does not say.
+   * @throws UpstreamError if the server does not say.
    */
   isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
   close(): Promise<void>;
@@ -62,7 +63,7 @@ export interface HttpLink {
 
 /** State of a server that both eras share. */
 export interface ServerKnowledge {
-  /** True if the era is no longer the one of a request that was sent. */
+  /** True if the era has changed since a request was sent. */
   hasChangedEra(caller: UpstreamCaller, before: 'session' | 'stateless'): Promise<boolean>;
   readonly descriptions: ReturnType<typeof createDescriptions>;
   readonly listeners: ServerListeners;
@@ -70,7 +71,7 @@ export interface ServerKnowledge {
   readonly questionStreams: QuestionStreams;
 }
 
-// §18.4: descriptions that an HTTP server gives of itself: one for each user where it is told who calls, else one for all.
+// §18.4: an HTTP server's descriptions of itself: one per user if it is told who is calling, otherwise one for all.
 
 export function createDescriptions(
   config: HttpUpstreamConfig,
@@ -87,22 +88,22 @@ export function createDescriptions(
   return {
     nameAudience,
     find: (caller: UpstreamCaller) => memory.find(nameAudience(caller)),
-    /** Undefined even if one was found, when the server has been down since then. */
+    /** Undefined if the server has been down since, even if one was found. */
     findCurrent(caller: UpstreamCaller) {
       const audience = nameAudience(caller);
       return memory.isExpired(audience) ? undefined : memory.find(audience);
     },
-    /** Notes the description that the server gave to this caller. */
+    /** Records the description that the server gave to this caller. */
     note(caller: UpstreamCaller, description: UpstreamDescription) {
       const audience = nameAudience(caller);
       const known = memory.find(audience);
       if (isPersonal || caller === GATEWAY_CALLER || known === undefined) {
         memory.note(audience, description);
       } else if (known.era !== description.era) {
-        // Another server has taken its place: the gateway asks it itself.
+        // It was replaced by a different server: the gateway asks that one itself.
         memory.forget(audience);
       } else if (!isDeepStrictEqual(known, description)) {
-        // The server may say this to this client only. Until the gateway has asked, the description for all serves.
+        // The server may say this only to this client. Until the gateway has asked, the common description is used.
         memory.expire(audience);
       }
     },
@@ -111,7 +112,7 @@ export function createDescriptions(
 
 // The stateless era itself.
 
-/** The longest time that timers know: a stream has no timeout. */
+/** The maximum delay of timers: a stream has no timeout. */
 const NO_TIMEOUT_MS = 2_147_483_647;
 /** Timeout for servers that never answer unknown methods. */
 const DISCOVER_MS = 5000;
@@ -146,18 +147,15 @@ export function speakStatelessEra(
     /** @throws UpstreamError */
     isTokenRefused: async (caller: UpstreamCaller) =>
       isUnauthorized(await discover(caller, { isTrial: true })),
-    /** `sendAnew` sends a request that was not carried out, as the server is no longer a stateless one. */
+    /** `sendAnew` resends a request that was not carried out because the server is no longer stateless. */
     request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: Upstream['request']) {
       const change = readSubscriptionChange(caller, request);
       if (change === undefined) return send(caller, request, sendAnew);
       const { sessionId, uri, isWanted } = change;
-      // This era has no such requests: the stream of the client's session asks for the resource.
+      // This era has no such requests: the stream of the client's session subscribes to the resource.
       return subscriptions.change(sessionId, uri, isWanted).then(() => ({}));
     },
-    /**
-     * MCP "Subscriptions": calls `onOpen` when the stream stands. Resolves when it has ended, to whether it is to be
-     * opened again.
-     */
+    /** MCP "Subscriptions": calls `onOpen` when the stream is open. Resolves when it has ended: to whether to reopen it. */
     async openStream(audience: Audience, signal: AbortSignal, onOpen: () => void) {
       const { caller } = audience;
       const sessionId = nameOwnSession(caller);
@@ -174,7 +172,7 @@ export function speakStatelessEra(
       const outcome = await connection.call(call);
       return isRefusal(outcome) ? 'never' : 'again';
     },
-    /** More resources need another stream. */
+    /** More resources require a new stream. */
     extend: () => true,
   };
 }
@@ -187,7 +185,7 @@ const DISCOVER = {
 } as const;
 
 class StatelessCall extends ServerCall {
-  /** Gets a notification that does not belong to the request. */
+  /** Receives a notification that does not belong to the request. */
   notify: ServerListeners['notify'] | undefined = undefined;
 
   constructor(caller: UpstreamCaller, request: UpstreamRequest, timeoutMs: number) {
@@ -204,7 +202,7 @@ class StatelessCall extends ServerCall {
   }
 }
 
-/** Errors that 2026-07-28 sends with a status of 4xx, and those of JSON-RPC that concern the request. */
+/** Errors that 2026-07-28 sends with a 4xx status, and those of JSON-RPC that concern the request. */
 const KNOWN_CODES: readonly unknown[] = [-32020, -32021, -32601, -32602, -32603];
 
 const isForeign = (outcome: CallOutcome) =>

@@ -1,4 +1,4 @@
-// Reads messages of a server (JSON-RPC 2.0), which are untrusted.
+// Parses messages from a server (JSON-RPC 2.0), which are untrusted.
 
 import { isUtf8 } from 'node:buffer';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
@@ -32,7 +32,7 @@ export type ServerMessage =
   | { readonly kind: 'result'; readonly id: RequestId; readonly result: JsonObject }
   | {
       readonly kind: 'error';
-      /** Null where the server could not read the id of the request. */
+      /** Null if the server could not read the id of the request. */
       readonly id: RequestId | null;
       readonly error: JsonRpcErrorObject;
     };
@@ -89,12 +89,12 @@ export function readEchoedNumber(echoed: unknown): number | undefined {
 const isErrorObject = (error: unknown): error is JsonRpcErrorObject & JsonObject =>
   isObject(error) && Number.isInteger(error.code) && typeof error.message === 'string';
 
-// JSON of a server: bounded before it is parsed.
+// JSON from a server: its size is checked before it is parsed.
 
-/** Far more than real messages have, far less than fills the stack or the memory. */
+/** Far more than real messages have, but far less than would exhaust the stack or the memory. */
 const BOUNDS = { levels: 200, values: 500_000 };
 
-/** As `parseServerJson`, of bytes as received. */
+/** Like `parseServerJson`, for bytes as received. */
 export function parseServerBytes(pieces: readonly Uint8Array[]): ParsedJson | undefined {
   const bytes = joinPieces(pieces);
   const response = bytes.length < MIN_UNREAD ? undefined : readUsualResponse(bytes, pieces);
@@ -107,7 +107,9 @@ interface ParsedJson {
   readonly value: unknown;
 }
 
-/** Undefined for a text that is no JSON, is nested too deep, or has too many values. `pieces` are the received bytes of the text. */
+/**
+ * Undefined for text that is not JSON, is nested too deeply, or has too many values. `pieces` are the received bytes of the text.
+ */
 export function parseServerJson(
   text: string,
   pieces?: readonly Uint8Array[],
@@ -120,7 +122,7 @@ export function parseServerJson(
   return value === undefined ? undefined : { value };
 }
 
-/** Notes the values of a message that are passed on as written: a batch has several. */
+/** Records the values of a message that are passed on as written: a batch has several. */
 function noteMessage(value: unknown, text: string, path: JsonPath = []) {
   if (Array.isArray(value))
     for (const [index, one] of value.entries()) noteMessage(one, text, [index]);
@@ -133,30 +135,30 @@ function noteMessage(value: unknown, text: string, path: JsonPath = []) {
 
 const PASSED_ON = ['result', 'params', 'error'] as const;
 
-/** Characters. A shorter result is written again as soon as it is found in its response. */
+/** In characters. Serializing a shorter result again is as fast as finding it in its response. */
 const MIN_NOTED = 512;
-/** Bytes. To look for members in a shorter one costs as much as to parse it. */
+/** In bytes. Searching a shorter one for members costs as much as parsing it. */
 const MIN_UNREAD = 2048;
-/** From here on writing bytes is cheaper than making them of text. */
+/** From this size on, writing bytes is cheaper than encoding text. */
 const MIN_PIECES = 16_384;
 
-/** The orders in which the SDKs of MCP write a response: the text before its result, and the text after it. */
+/** The member orders in which MCP SDKs write a response: the text before the result, and the text after it. */
 const USUAL_ENVELOPES: readonly (readonly [head: RegExp, tail: RegExp])[] = [
   [/^\{"jsonrpc":"2\.0","id":("?)(0|[1-9]\d{0,14})\1,"result":/, /\}[ \t\r\n]*$/],
   [/^\{"result":/, /,"jsonrpc":"2\.0","id":("?)(0|[1-9]\d{0,14})\1\}[ \t\r\n]*$/],
   [/^\{"jsonrpc":"2\.0","result":/, /,"id":("?)(0|[1-9]\d{0,14})\1\}[ \t\r\n]*$/],
 ];
-/** Characters at the start and at the end of a response, of which head and tail are a part. */
+/** Number of characters at the start and at the end of a response that contain head and tail. */
 const ENVELOPE = 64;
 
 interface Envelope {
   readonly id: number;
-  /** Characters before the result, and behind it. */
+  /** The characters before and after the result. */
   readonly before: number;
   readonly behind: number;
 }
 
-/** `start` and `end` are those of the response. Undefined where it is written in another way. */
+/** `start` and `end` are those of the response. Undefined if it is written differently. */
 function findEnvelope(start: string, end: string): Envelope | undefined {
   for (const [headForm, tailForm] of USUAL_ENVELOPES) {
     const head = headForm.exec(start);
@@ -188,8 +190,8 @@ function readUsualResponse(bytes: Buffer, pieces: readonly Uint8Array[]): JsonOb
 }
 
 /**
- * Reads a response, and notes how its result is written. One value of JSON between head and tail is the result, whatever is in it:
- * the engine's own parser proves that it is one value.
+ * Reads a response, and records how its result is written. A single JSON value between head and tail is the result, whatever it
+ * contains: the engine's own parser proves that it is one value.
  */
 function parseUsualResponse(
   text: string,
@@ -208,11 +210,11 @@ function parseUsualResponse(
 
 // Server-sent events with a message.
 
-/** Beginning of a message's event as the SDKs of MCP write it. */
+/** The start of a message event as MCP SDKs write it. */
 const MESSAGE_HEAD = /^(?:event: ?message\r?\n)?data: ?(?=\{)/;
 const MAX_MESSAGE_HEAD = 24;
 
-/** Data of a chunk that is one event with one line of data, as most answers are; undefined for any other chunk. */
+/** Data of a chunk that is one event with one line of data, like most answers; undefined for any other chunk. */
 export function findOnlyMessage(chunk: Buffer): Buffer | undefined {
   const head = MESSAGE_HEAD.exec(chunk.toString('latin1', 0, MAX_MESSAGE_HEAD));
   if (head === null) return undefined;
@@ -227,12 +229,9 @@ export function findOnlyMessage(chunk: Buffer): Buffer | undefined {
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
-// Dispatches notifications of a server; one that cannot be attributed is dropped.
+// Dispatches notifications from a server; one that cannot be attributed is dropped.
 
-/**
- * One that came with the answer to a request, whose progress token was `token`. False where it does not belong to
- * the request.
- */
+/** One that arrived with the answer to a request whose progress token was `token`. False if it does not belong to the request. */
 export function routeToRequest(
   { method, params }: ServerNotification,
   token: number,
@@ -244,7 +243,7 @@ export function routeToRequest(
   return true;
 }
 
-/** A change that a server notifies to all listeners. */
+/** A change that a server announces to all listeners. */
 export type ServerChange =
   | { readonly kind: 'list'; readonly list: ListName }
   | { readonly kind: 'resource'; readonly uri: string }
@@ -268,9 +267,9 @@ export function readChange({ method, params }: ServerNotification): ServerChange
     : undefined;
 }
 
-// §18.3: listeners to the changes of a server, keyed by the session or process that they share.
+// §18.3: listeners for a server's changes, keyed by the session or process that they share.
 
-/** `isWanted` is true where a listener has subscribed to the resource. */
+/** `isWanted` is true if a listener has subscribed to the resource. */
 export function createChangeListeners<
   Listening extends { readonly listener: UpstreamListener },
   Source = void,

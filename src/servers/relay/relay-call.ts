@@ -51,7 +51,7 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
       ? runRounds(new SessionRequestClient(call, client, context))
       : relayToStatelessClient(call, client, context);
 
-  /** §24.3: a call continues by itself once its user has logged in at the server. */
+  /** §24.3: a call continues automatically once the user has logged in to the server. */
   async function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
     const client = doors.withoutAnswer(context.relay);
     let mayAsk = ASKING.has(call.request.method);
@@ -62,7 +62,7 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
         if (!(thrown instanceof ConnectionNeeded)) throw thrown;
         await doors.pass(thrown, call, context, mayAsk);
         if (attempt === 2) throw thrown;
-        // A client that is asked twice in one call would be asked without end.
+        // A client that is asked twice in one call would be asked endlessly.
         mayAsk = false;
       }
     }
@@ -87,19 +87,21 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
 
   return {
     relayCall,
-    /** Ends all calls that wait for an answer; their clients are told to call again. */
+    /** Ends all calls that are waiting for an answer; their clients are told to call again. */
     close: suspendedCalls.close,
   };
 }
 
-/** Methods that call, and do not only look up: for these the client may be asked (MCP 2026-07-28 "Supported Requests"). */
+/**
+ * Methods that perform calls rather than just lookups: for these the client may be asked (MCP 2026-07-28 "Supported Requests").
+ */
 const ASKING: ReadonlySet<RelayedRequest['method']> = new Set([
   'tools/call',
   'prompts/get',
   'resources/read',
 ]);
 
-// §18.3: results are passed on as received, without the members that concern the hop between gateway and server only.
+// §18.3: results are passed on as received, without the members that only concern the hop between gateway and server.
 
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 
@@ -108,13 +110,13 @@ function toRawResult(
   result: JsonObject,
   { user, relay }: Pick<Context, 'user' | 'relay'>,
 ): RawResult {
-  // The session era has no result types: there nothing is the transport's own.
+  // The session era has no result types: no member belongs to the transport there.
   if (result.resultType === undefined && isRaw(result)) {
-    // Nor is null a value there: it is left out together with all else that does not fit.
+    // Nor is null a valid value there: it is left out along with everything else that does not fit.
     const isValue = !findUnread(result) && result.structuredContent !== null;
     return relay.era === 'session' && isValue ? toSessionResult(result) : result;
   }
-  // The server's word about a task is read, and not passed on as it is (§29.5).
+  // The server's description of a task is parsed, and not passed on unchanged (§29.5).
   if (result.resultType === 'task' || method.startsWith('tasks/')) {
     const { cache: _cache, ...said } = result;
     return noteCopy(result, said);
@@ -133,7 +135,9 @@ function toRawResult(
   return relay.era === 'session' ? toSessionResult(shown) : shown;
 }
 
-/** The same for a long result, of which nothing else is read. It has nothing that clients of the session era must not get. */
+/**
+ * The same for a long result, of which nothing else is parsed. It contains nothing that clients of the session era must not get.
+ */
 function toRawUnread(
   method: RelayedRequest['method'],
   result: JsonObject,
@@ -155,11 +159,11 @@ function toRawUnread(
 const OF_ERA = new Set(['resultType', 'ttlMs', 'cacheScope']);
 const OF_ERA_AND_META = new Set([...OF_ERA, '_meta']);
 
-/** Writes the copy as the result was written, without the members that the copy lacks. */
+/** Serializes the copy as the result was written, without the members that the copy lacks. */
 function noteCopy<Copy extends JsonObject>(result: JsonObject, copy: Copy): Copy {
   const text = findText(result);
   if (text === undefined) return copy;
-  // That of the copy is the gateway's.
+  // The copy's member is the gateway's own.
   const isRemoved = (name: string) => name === 'cache' || !Object.hasOwn(copy, name);
   const rest = removeMembers(text, Object.keys(result).filter(isRemoved));
   const hasOtherMeta = copy._meta !== undefined && copy._meta !== result._meta;
@@ -169,21 +173,21 @@ function noteCopy<Copy extends JsonObject>(result: JsonObject, copy: Copy): Copy
 
 const OWN_META: readonly JsonEdit[] = [{ path: ['_meta', SERVER_INFO] }];
 
-/** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is not an object. */
+/** Since 2026-07-28 it may be any value; clients of earlier revisions reject a result in which it is not an object. */
 function toSessionResult(shown: RawResult): RawResult {
   const { structuredContent } = shown;
   if (structuredContent === undefined || isObject(structuredContent)) return shown;
   const { cache } = shown;
   const { structuredContent: structure, cache: _cache, ...others } = readExact(shown);
   const content: readonly unknown[] = Array.isArray(others.content) ? others.content : [];
-  // Servers are to say it as text, too.
+  // Servers should also send it as text.
   const isSaid = content.some((item) => isObject(item) && item.type === 'text');
   const text = { type: 'text', text: writeExactJson(structure) };
   const members = toNoted(isSaid ? others : { ...others, content: [...content, text] });
   return cache === undefined ? members : Object.assign(members, { cache });
 }
 
-/** `cache` is the gateway's own word. */
+/** `cache` is the gateway's own member. */
 const isRaw = (result: JsonObject): result is RawResult => !Object.hasOwn(result, 'cache');
 
 function toMetaMember(meta: unknown) {
@@ -197,7 +201,7 @@ const NO_META: JsonObject = {};
 /** Methods whose results have a cache lifetime. */
 const CACHED = new Set(['resources/read', 'skills/get']);
 
-/** With a login nothing is public: rules may hide from one user what another sees. */
+/** With logins, nothing is public: rules may hide from one user what another sees. */
 function readCacheHint(
   method: RelayedRequest['method'],
   { ttlMs, cacheScope }: JsonObject,
@@ -210,7 +214,7 @@ function readCacheHint(
 
 // §18.3: clients of the session era are asked while their call is in flight.
 
-/** The client of one call. A class, since every call has one, and nearly no call asks its client. */
+/** The client of one call. A class, since every call has one, and hardly any call asks its client. */
 class SessionRequestClient implements RequestClient, RoundsRequest {
   private readonly call: RelayedCall;
   private readonly relay: SessionRelay;
@@ -261,7 +265,7 @@ class SessionRequestClient implements RequestClient, RoundsRequest {
       });
     if ('result' in answer) return answer.result;
     const { code, message } = answer.error;
-    // No guard inspects an error: where a guard inspects answers, only the code of an error is passed on.
+    // Guards do not inspect errors: if a guard inspects answers, only the code of an error is passed on.
     const isJudged = this.questionGuards?.looksAtAnswer(question.method) === true;
     const told = isJudged ? { code, message: FAILED } : answer.error;
     throw new UpstreamError('error', message, { jsonRpcError: told });
@@ -271,7 +275,7 @@ class SessionRequestClient implements RequestClient, RoundsRequest {
     return this.relay.completeElicitation(elicitationId);
   }
 
-  /** A server of the stateless era has answered, and gets the request again. */
+  /** A server of the stateless era has already answered, and gets the request again. */
   async ask(questions: Parameters<RoundsRequest['ask']>[0]): Promise<JsonObject> {
     const answers = Object.entries(questions).map(async ([key, question]) => [
       key,
@@ -284,7 +288,7 @@ class SessionRequestClient implements RequestClient, RoundsRequest {
       : passAnswers(questions, received, questionGuards).catch(refuseStopped);
   }
 
-  /** The stateless era has no word for an answer that is an error. */
+  /** The stateless era cannot express an answer that is an error. */
   private async askOne(question: UpstreamQuestion): Promise<JsonObject> {
     const { relay, server } = this;
     const answer = await relay.ask(nameAsker(server, question)).catch((thrown: unknown) => {

@@ -39,7 +39,7 @@ import type {
   SuspendedCalls,
 } from './suspended/suspended-calls.ts';
 
-/** The answers that a request brings of its rounds before. */
+/** The answers from earlier rounds that a request carries. */
 interface RoundAnswers {
   readonly inputResponses?: JsonObject;
   readonly requestState?: string;
@@ -52,16 +52,16 @@ export interface RoundsRequest {
   /** Name of the server, for messages. */
   readonly server: string;
   readonly capabilities: ClientCapabilities;
-  /** Undefined where no guard inspects questions. */
+  /** Undefined if no guard inspects questions. */
   readonly questionGuards: QuestionGuards | undefined;
   readonly params: JsonObject;
-  /** Answers to what was asked before; undefined for a call that was not asked yet. */
+  /** Answers to earlier questions; undefined for a call without any. */
   readonly first?: RoundAnswers | undefined;
   /** True if the server was told that the client can have tasks (§29). */
   readonly mayBeTask?: boolean;
   /** `params` are those of the request, with the answers of a round. */
   send(params: JsonObject): Promise<JsonObject>;
-  /** Resolves to the answers by the keys of the questions. */
+  /** Resolves to the answers, keyed like the questions. */
   ask(questions: RoundQuestions, state: Pick<RoundAnswers, 'requestState'>): Promise<JsonObject>;
 }
 
@@ -92,7 +92,7 @@ const addAnswers = (params: JsonObject, answers: RoundAnswers): JsonObject => ({
   ...(answers.inputResponses && { inputResponses: toRawMembers(answers.inputResponses) }),
 });
 
-/** A server that only wants to be asked again, later, asks nothing. */
+/** A server that only wants the request to be repeated later asks no question. */
 async function answerRound(result: JsonObject, rounds: RoundsRequest): Promise<RoundAnswers> {
   const { requestState } = result;
   if (typeof requestState === 'string' && requestState.length > MAX_STATE_LENGTH)
@@ -116,7 +116,7 @@ async function answerRound(result: JsonObject, rounds: RoundsRequest): Promise<R
     : { inputResponses: await rounds.ask(questions, state), ...state };
 }
 
-/** For a server that waits for nothing: its call ends. */
+/** For a server that is not waiting: its call ends. */
 export function refuseStopped(thrown: unknown): never {
   throw thrown instanceof CallStopped ? new CallRefusedError(thrown.message) : thrown;
 }
@@ -125,7 +125,7 @@ function refuseCall(problem: string): never {
   throw new CallRefusedError(problem);
 }
 
-// §18.3: one request to a server, with everything that belongs to it until its result. The transport has the timeout.
+// §18.3: one request to a server, with everything that belongs to it until its result. The timeout is up to the transport.
 
 /** Server-initiated requests of one call in flight at the same time. */
 const MAX_QUESTIONS = 16;
@@ -141,7 +141,7 @@ export function sendToServer(
   client: RequestClient,
 ): Promise<JsonObject> {
   let questions = 0;
-  // Each member by its name: a spread took a tenth of the relay's time.
+  // Members are listed by name: a spread took a tenth of the relay's time.
   return upstream.request(caller, {
     method: request.method,
     name: request.name,
@@ -199,7 +199,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
       const outcome = await suspendedCalls
         .resume(reply, toListener(context))
         .catch((cause: unknown) => {
-          // Any failure but the server's is one of the store.
+          // Any failure that is not the server's is the store's.
           throw cause instanceof UpstreamError
             ? cause
             : new GatewayError('internal_error', { cause });
@@ -208,7 +208,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
       return toResult(outcome, reply);
     }
 
-    /** A suspended call stays at its replica. */
+    /** A suspended call stays on its replica. */
     function toResult(
       outcome: NextOutcome,
       { id, replica }: Pick<ClientReply, 'id' | 'replica'>,
@@ -256,7 +256,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
           {
             server,
             once: randomUUID(),
-            // Keyed as the questions are: guards inspect an answer by its question.
+            // Keyed like the questions: guards inspect an answer along with its question.
             asked: Object.fromEntries(asked.map(([key, { method }]) => [key, method])),
             ...state,
           },
@@ -265,7 +265,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
     });
   };
 
-/** Keeps nothing of the request that began the call: it is over when the call is suspended. */
+/** Retains nothing of the request that began the call: that request is over when the call is suspended. */
 function createSend(call: RelayedCall, params: JsonObject, context: Context): NewCall['send'] {
   const wishes = readWishes(context);
   return (client) => sendToServer(call, params, toClient(wishes, client, client.answer));
@@ -278,7 +278,7 @@ const readWishes = ({ trace, relay: { logLevel, wantsProgress, questionGuards } 
   questionGuards,
 });
 
-/** Each member by its name: spreads of objects with functions took a hundred times as long. */
+/** Members are listed by name: spreads of objects with functions took a hundred times as long. */
 const toClient = (
   { trace, logLevel, wantsProgress, questionGuards }: ReturnType<typeof readWishes>,
   { signal, progress, log }: CallListener,
@@ -294,7 +294,7 @@ const toClient = (
   answer,
 });
 
-/** Servers of the stateless era send no requests: an older server must have taken its place just now. */
+/** Servers of the stateless era send no requests: it must just have been replaced by an older server. */
 async function refuseToAsk(): Promise<never> {
   throw refuseQuestion('A server of MCP 2026-07-28 asks by the result of the call.');
 }
@@ -319,7 +319,7 @@ function readReply(
   return { id, user, server, replica, key, answer: answered.inputResponses[key] };
 }
 
-/** The client's answers to a server that gets the request again; none where it was not asked before. */
+/** The client's answers to a server that gets the request again; none if it was not asked before. */
 async function readAnswers(
   server: string,
   { answered, questionGuards }: StatelessRelay,
@@ -350,16 +350,16 @@ const callAgain = (server: string) =>
     `The call at ${server} that asked this is over, and its answer is lost. Call again, without the answers.`,
   );
 
-// §18.3: the answers to questions of a stateless server are passed on once (no replay). The server keeps nothing of the
-// call, so it could not tell a replay from the first time.
+// §18.3: the answers to questions of a stateless server are passed on once (no replay). The server keeps no state of the call, so
+// it could not distinguish a replay from the first time.
 
-/** No `requestState` is good for longer. */
+/** No `requestState` is valid for longer. */
 const TTL_SECONDS = 3600;
 
 /**
- * True if these answers, named when they were asked for, come for the first time, at any replica.
+ * True if these answers, which were named when they were requested, arrive for the first time, on any replica.
  *
- * @throws GatewayError `internal_error` when the store does not say.
+ * @throws GatewayError `internal_error` if the store does not answer.
  */
 async function redeemAnswers({ config, store }: UpstreamRuntime, id: string): Promise<boolean> {
   const own = randomUUID();

@@ -49,7 +49,7 @@ export function startChild(program: Program, handlers: ChildHandlers, source: Pa
   try {
     const { command, args } = toCommand(config);
     const child = startWithout(inheritedFiles, (stdio) =>
-      // A separate process group, so that signals reach its child processes, too.
+      // A separate process group, so that signals also reach its child processes.
       spawn(command, args, { cwd: config.cwd, env: { ...environment }, detached: true, stdio }),
     );
     const { pid } = child;

@@ -95,7 +95,7 @@ export function openProgram(
 
 // Open files of the gateway that every program would inherit, whichever user it runs as. Node.js opens none this way, but LMDB
 // does with the file of the embedded store, which would then be readable and writable; the gateway's parent process may have done
-// so, too.
+// so as well.
 
 const DESCRIPTORS = '/proc/self/fdinfo';
 /** A flag of open(2). */
@@ -202,7 +202,7 @@ const listSecretLines = (secrets: readonly string[]): readonly string[] =>
 // §18.3: reads a sample of a process's error output: it may write a million lines per second, of which the log accepts a hundred
 // per minute.
 
-/** Bytes of a line that are read. */
+/** Maximum bytes read per line. */
 const MAX_LINE = 4096;
 /** Bytes that are read at the beginning and at the end of a large chunk. */
 const LOOKED_AT = 8192;

@@ -198,7 +198,7 @@ export function createRpcConnection(
       return callServer(method, toParams, handlers, { signal, timeoutMs, cancel });
     },
     /**
-     * Sends a request of the gateway's own, which is never cancelled.
+     * Sends one of the gateway's own requests, which is never cancelled.
      *
      * @throws UpstreamError
      */

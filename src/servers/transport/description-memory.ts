@@ -1,4 +1,4 @@
-// §18.4: descriptions that a server gave of itself, one for each audience. An LRU cache.
+// §18.4: a server's descriptions of itself, one for each audience. An LRU cache.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { UpstreamDescription } from '../../mcp/upstream/upstream.ts';
@@ -7,7 +7,7 @@ import { CAPACITY } from '../../platform/memory/capacity.ts';
 interface Kept {
   readonly description: UpstreamDescription;
   readonly bytes: number;
-  /** The number of times that all had expired by then. */
+  /** How many times all entries had been expired by then. */
   generation: number;
 }
 
@@ -44,7 +44,7 @@ export function createDescriptionMemory() {
       kept.set(owner, added);
       bytes += added.bytes;
       for (const oldest of kept.keys()) {
-        // The last one stays, however large it is.
+        // The last entry is kept, however large it is.
         if (
           kept.size === 1 ||
           (kept.size <= CAPACITY.descriptions && bytes <= CAPACITY.descriptionBytes)
@@ -54,12 +54,12 @@ export function createDescriptionMemory() {
       }
     },
     forget,
-    /** The description may be out of date, and serves until the server gives another. */
+    /** The description may be out of date, and is used until the server gives another. */
     expire(owner: string) {
       const known = kept.get(owner);
       if (known !== undefined) known.generation = NEVER;
     },
-    /** All may be out of date: the server was replaced, maybe. */
+    /** All entries may be out of date: the server may have been replaced. */
     expireAll() {
       generation += 1;
     },

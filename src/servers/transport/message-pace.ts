@@ -1,14 +1,14 @@
-// §18.4: limits the messages of servers: per second for each stream, for each user's streams and for each server's, and per turn
-// of the event loop for all. Neither a server nor a caller who makes servers talk takes the gateway's time from others: messages
-// beyond the pace wait at the server (back-pressure).
+// §18.4: limits messages from servers: per second for each stream, for each user's streams and for each server's, and per turn of
+// the event loop for all. Neither a server, nor a caller who makes servers send messages, can take the gateway's time from
+// others: messages beyond the limit wait at the server (back-pressure).
 import type { Clock } from '../../platform/clock.ts';
 
-/** Source of a stream: its windows are found by it. */
+/** Source of a stream, by which its windows are looked up. */
 export interface PacedSource {
   readonly server: string;
   /** Owner of the stream (`nameOwner`); undefined for the gateway's own, and for streams that users share. */
   readonly user: string | undefined;
-  /** True if many callers share it: it may be as fast as its server, and is never given up. */
+  /** True if many callers share it: it may be as fast as its server, and is never closed for that. */
   readonly isShared: boolean;
 }
 
@@ -16,19 +16,19 @@ const SECOND_MS = 1000;
 const STREAM_MESSAGES = 1000;
 const USER_MESSAGES = 2000;
 const SERVER_MESSAGES = 4000;
-/** Some milliseconds of work. */
+/** A few milliseconds of work. */
 const TURN_MESSAGES = 100;
-/** The first messages of a stream wait for no second: most answers have no more, and other streams must not delay them. */
+/** The first messages of a stream never wait: most answers have no more, and other streams must not delay them. */
 const FREE_MESSAGES = 16;
 /** A longer message counts as several. */
 const BYTES_A_MESSAGE = 8192;
-/** The same for an answer that is waited for: it is passed on as received. */
+/** The same for an expected answer, which is passed on as received. */
 const BYTES_AN_ANSWER = 32_768;
-/** A stream that has been beyond the pace for this long, and brought this many messages meanwhile, is given up. */
+/** A stream that has exceeded the limit for this long, and sent this many messages meanwhile, is closed. */
 const MAX_BEHIND_MS = 60_000;
 const MIN_BEHIND_MESSAGES = 1000;
 
-/** Messages that may be taken in a second of the clock; an excess counts against the seconds that follow. */
+/** Messages that may be accepted per clock second; an excess counts against the following seconds. */
 interface Window {
   second: number;
   used: number;
@@ -40,7 +40,7 @@ export class MessagePace {
   readonly clock: Clock;
   leftInTurn = TURN_MESSAGES;
   private readonly windows = new Map<string, Window>();
-  /** The stream that has waited longest comes first. */
+  /** The stream that has been waiting the longest comes first. */
   readonly waiting = new Set<PacedStream<unknown>>();
   private isTurnTimed = false;
   private isSecondTimed = false;
@@ -122,21 +122,21 @@ export class MessagePace {
 }
 
 /**
- * Bytes that are still taken of a stream beyond its pace. Up to 64 KiB that a connection had read when it was paused are passed on:
- * with a lower bound it would be paused again at once.
+ * Bytes still accepted from a stream that exceeds its limit. When a connection is paused, up to 64 KiB that it had already read
+ * are passed on: with a lower limit it would be paused again at once.
  */
 const MAX_BEYOND_PACE = 131_072;
 
-/** Messages of a stream that wait, and how long the stream has been too fast. Few streams have one. */
+/** A stream's waiting messages, and how long the stream has been too fast. Few streams have a backlog. */
 class Backlog<Message> {
   messages: { readonly message: Message; readonly bytes: number }[] = [];
-  /** Index of the first that has not been passed on. */
+  /** Index of the first message that has not been passed on. */
   next = 0;
   isWaiting = false;
   hasEnded = false;
   isPaused = false;
   beyondPace = 0;
-  /** Since when it has waited in each second; and the number of messages that it had brought by then. */
+  /** Since when it has had to wait in every second, and the number of messages that it had sent by then. */
   behindSince = 0;
   behindFrom = 0;
   lastBehindAt = Number.NEGATIVE_INFINITY;
@@ -147,18 +147,18 @@ class Backlog<Message> {
 }
 
 /**
- * Messages of one stream, passed on in order at its pace: the answer to a call, a stream of notifications, the output of a process.
- * Messages that must wait are kept, and the source is paused once there are many. Most streams are one answer, which looks at no
- * window and has no backlog.
+ * Messages of one stream, passed on in order at its pace: the answer to a call, a stream of notifications, the output of a
+ * process. Messages that must wait are kept, and the source is paused once there are many. Most streams are one answer, which
+ * checks no window and has no backlog.
  */
 export abstract class PacedStream<Message> {
   private readonly pace: MessagePace;
   private messages = 0;
   private own: Window | undefined = undefined;
   private backlog: Backlog<Message> | undefined = undefined;
-  /** Nothing is passed on any more. */
+  /** Nothing more is passed on. */
   protected isOver = false;
-  /** Bytes of messages that wait. */
+  /** Bytes of waiting messages. */
   waitingBytes = 0;
 
   constructor(pace: MessagePace) {
@@ -166,7 +166,7 @@ export abstract class PacedStream<Message> {
   }
 
   protected abstract findSource(): PacedSource;
-  /** Takes a message. Returns how many messages it counts as: none for an answer that is waited for. */
+  /** Accepts a message. Returns how many messages it counts as: none for an expected answer. */
   protected abstract take(message: Message): number;
   /** Copies a message that is valid only while it is pushed. */
   protected copy(message: Message): Message {
@@ -174,7 +174,7 @@ export abstract class PacedStream<Message> {
   }
 
   protected abstract pauseSource(): void;
-  /** Nothing waits any more; the source may not have been paused. */
+  /** Nothing is waiting any more; the source may not have been paused. */
   protected abstract resumeSource(): void;
   /** The stream has been too fast for too long. */
   protected abstract giveUp(): void;
@@ -193,7 +193,7 @@ export abstract class PacedStream<Message> {
     if (!this.backlog.isWaiting) this.wait(this.backlog);
   }
 
-  /** Bytes have come, of messages or not: pauses the source where too many were beyond the pace. */
+  /** Bytes have arrived, whether or not they belong to messages: pauses the source if too many exceeded the limit. */
   checkPace(bytes: number): void {
     if (this.isOver) return;
     if (this.backlog?.isWaiting !== true) {
@@ -210,8 +210,8 @@ export abstract class PacedStream<Message> {
   }
 
   /**
-   * Counts messages that were taken, of this many bytes together. A count of 0 is an answer that a caller waits for, which
-   * calls limit: it only takes its part of a turn.
+   * Counts accepted messages with this total size in bytes. A count of 0 is an answer that a caller is waiting for, and is
+   * limited by the number of calls: it only uses its share of a turn.
    */
   count(count: number, bytes: number): void {
     const size = Math.floor(bytes / (count === 0 ? BYTES_AN_ANSWER : BYTES_A_MESSAGE)) + count;
@@ -220,25 +220,25 @@ export abstract class PacedStream<Message> {
     this.pace.timeTurn();
     if (count === 0) return;
     this.messages += count;
-    // Messages beyond a window, as the first ones of a stream may be, take nothing of the windows that others share.
+    // Messages beyond a window, such as the first ones of a stream, use none of the windows that are shared with others.
     for (const window of this.listWindows()) {
       if (!this.pace.hasRoomIn(window)) break;
       window.used += size;
     }
   }
 
-  /** Nothing more comes. */
+  /** No more data follows. */
   endMessages(): void {
     if (this.backlog?.isWaiting === true) this.backlog.hasEnded = true;
     else this.finish();
   }
 
-  /** Passes on at once what waits. */
+  /** Passes on all waiting messages at once. */
   flush(): void {
     if (this.backlog !== undefined) this.passWaiting(this.backlog, () => true);
   }
 
-  /** Passes on nothing any more. */
+  /** Stops passing on messages. */
   stopMessages(): void {
     this.isOver = true;
     if (this.backlog === undefined) return;
@@ -253,7 +253,7 @@ export abstract class PacedStream<Message> {
     return this.messages < FREE_MESSAGES || this.hasRoomInWindows();
   }
 
-  /** False where the stream has been given up. */
+  /** False if the stream has been closed for being too fast. */
   keepsPace(): boolean {
     if (this.findSource().isShared || this.hasRoomInSecond() || !this.isTooFast()) return true;
     this.giveUp();

@@ -14,18 +14,18 @@ import { MessagePace } from './message-pace.ts';
 /** §18.4: exponential backoff of attempts to reach a server, or to publish its changes. */
 export const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
-/** Milliseconds after so many failures in a row. */
+/** Milliseconds after this many consecutive failures. */
 export const pauseAfter = (failures: number): number => computePauseMs(BACK_OFF, failures);
 
 export type ProcessShare = ReturnType<typeof openProcessShare>;
 
-/** `serves` is false for a command, which is none of several replicas. */
+/** `serves` is false for a command, which is not a replica. */
 export function openProcessShare({ config, clock, store }: UpstreamRuntime, serves: boolean) {
   return {
     answerMemory: createAnswerMemory(clock, config.upstreams.maxBytes),
     messagePace: new MessagePace(clock),
     heldStreams: createHeldStreams(clock),
-    /** Other processes serve with the same store. */
+    /** Other processes use the same store. */
     hasReplicas: serves && store.isShared,
     /** True if a client's session is alive: any replica may have ended it. True while the store does not answer. Never rejects. */
     async isSessionActive(sessionId: string) {
@@ -40,8 +40,8 @@ export function openProcessShare({ config, clock, store }: UpstreamRuntime, serv
   };
 }
 
-// §18.3: streams that are held open only so that servers can ask on them: bounds their number, and keeps each for a while after the
-// last call, so that only the first one of several calls waits for its stream.
+// §18.3: streams that are held open only so that servers can ask on them: limits their number, and keeps each for a while after
+// the last call, so that only the first of several calls has to wait for its stream.
 
 export interface HeldStream {
   /** As `nameOwner` has it; undefined without authentication. */
@@ -50,11 +50,11 @@ export interface HeldStream {
   usedAt: number;
   /** True while a call needs it. */
   isBusy(): boolean;
-  /** It is not needed any more, or makes room for another one; removes it. */
+  /** It is no longer needed, or has to make room for another one: removes it. */
   close(): void;
 }
 
-/** Each is a connection. One user's leave room for those of others. */
+/** Each is a connection. One user's streams must leave room for those of others. */
 const MAX_PER_USER = 64;
 const MAX_IN_ALL = 1024;
 const IDLE_MS = 60_000;
@@ -79,7 +79,7 @@ export function createHeldStreams(clock: Clock) {
     });
   }
 
-  /** Closes the stream that was not needed for longest, if there are too many. */
+  /** Closes the stream that has been unused the longest, if there are too many. */
   function makeRoom(streams: readonly HeldStream[], max: number) {
     if (streams.length < max) return true;
     const [idlest] = streams
@@ -90,7 +90,7 @@ export function createHeldStreams(clock: Clock) {
   }
 
   return {
-    /** False where there is no room: all of that user's, or of the process, are needed by calls under way. */
+    /** False if there is no room: all streams of that user, or of the process, are needed by calls in flight. */
     add(stream: HeldStream) {
       const { user } = stream;
       // Without authentication nothing is counted per user.
@@ -104,21 +104,23 @@ export function createHeldStreams(clock: Clock) {
   };
 }
 
-// §18.4: memory of answers while they arrive: a budget for each user and for all users together; for requests of the gateway itself
-// one for each server and for all servers. Where a budget is full, the slowest answer is dropped.
+// §18.4: memory of answers while they arrive: a budget for each user and for all users together; for requests of the gateway
+// itself, one for each server and one for all servers. If a budget is full, the slowest answer is dropped.
 
-/** Owner of an answer: a user, who is unknown without authentication; or the gateway itself, which asked this server. */
+/**
+ * Owner of an answer: a user, who is unknown without authentication, or the gateway itself, which sent a request to this server.
+ */
 type AnswerOwner = { readonly user: string | undefined } | { readonly server: string };
 
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 64 * MEBIBYTE;
-/** For lists, and streams that the gateway listens to. Answers of users and of other servers take none of it. */
+/** For lists, and streams that the gateway listens to. Answers for users and from other servers use none of it. */
 const SERVER_BYTES = 16 * MEBIBYTE;
-/** Nearly all answers come in one piece: to count each of them would cost more than it bounds. */
+/** Nearly all answers arrive in one piece: counting each of them would cost more than it is worth. */
 export const UNCOUNTED_BYTES = 16_384;
 
-/** One answer of `maxBytes` always has room. */
+/** One answer of `maxBytes` always fits. */
 export function createAnswerMemory(clock: Clock, maxBytes: number) {
   const all = createMemoryBudget(Math.max(ALL_BYTES, maxBytes));
   const users = createUserBudgets(Math.max(USER_BYTES, maxBytes));
@@ -126,7 +128,7 @@ export function createAnswerMemory(clock: Clock, maxBytes: number) {
   const servers = createUserBudgets(Math.max(SERVER_BYTES, maxBytes));
   const transfers = createTransfers(clock, false);
 
-  /** The smallest first. */
+  /** Smallest first. */
   function findBudgets(owner: AnswerOwner): readonly MemoryBudget[] {
     if ('server' in owner) return [servers.find(owner.server), allServers];
     return owner.user === undefined ? [all] : [users.find(owner.user), all];
@@ -146,7 +148,7 @@ export function createAnswerMemory(clock: Clock, maxBytes: number) {
       }
 
       return {
-        /** Bytes that were received, and those that are kept now because the rest is still to come. */
+        /** Bytes that were received, and those that are currently kept because the rest has not arrived yet. */
         note(received: number, kept: number) {
           if (isOver) return;
           if (kept < UNCOUNTED_BYTES) {

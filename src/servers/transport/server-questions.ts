@@ -1,4 +1,4 @@
-// Requests of a server that wait for their answers, which it may cancel (MCP "Cancellation").
+// Requests from a server that are waiting for their answers, and which it may cancel (MCP "Cancellation").
 
 import {
   INTERNAL_ERROR,
@@ -12,7 +12,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import { toRawJson } from '../../platform/noted-json.ts';
 import { readEchoedNumber, type ServerRequest } from '../messages/server-message.ts';
 
-/** A call under way. */
+/** A call in progress. */
 export interface Askable {
   readonly request: { readonly onRequest?: OnRequest | undefined };
   readonly deadline: Deadline | undefined;
@@ -20,7 +20,7 @@ export interface Askable {
 
 type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
 
-/** Questions of one session, or of one process: ids are its own. */
+/** Questions of one session or process, each of which has its own ids. */
 export function createServerQuestions() {
   const open = new Map<unknown, Cancellation>();
   const busy = new Set<Askable['request']>();
@@ -41,11 +41,11 @@ export function createServerQuestions() {
     get size() {
       return open.size;
     },
-    /** The whole response; undefined where the server no longer wants one. Never rejects. */
+    /** The complete response; undefined if the server no longer wants one. Never rejects. */
     answer,
     /**
-     * The same for a question that does not name its call: one of the calls that it may belong to is asked, the first that has no
-     * such question yet. Any of them may be the one that waits, so the deadlines of all are paused.
+     * The same for a question that does not name its call: one of the calls that it may belong to is asked: the first that has no
+     * such question yet. Any of them may be the waiting one, so the deadlines of all of them are paused.
      */
     async answerForOneOf(question: ServerRequest, listAskable: () => readonly Askable[]) {
       const askable = isQuestion(question) ? listAskable() : [];
@@ -55,7 +55,7 @@ export function createServerQuestions() {
       for (const resume of resumes) resume?.();
       return response;
     },
-    /** True while a question waits for its answer. */
+    /** True while a question is waiting for its answer. */
     has: (id: unknown) => open.has(id),
     /** The server no longer wants an answer. */
     cancel(named: unknown) {
@@ -78,7 +78,7 @@ const ASKING_METHODS: readonly string[] = [
 /** True for a question that only a client can answer. */
 export const isQuestion = ({ method }: ServerRequest): boolean => ASKING_METHODS.includes(method);
 
-/** The whole JSON-RPC response. Never rejects. */
+/** The complete JSON-RPC response. Never rejects. */
 async function answerRequest(
   request: ServerRequest,
   onRequest: UpstreamRequest['onRequest'],
@@ -94,7 +94,7 @@ async function answerRequest(
     const result = await onRequest({ method, params }, signal);
     return { jsonrpc: '2.0', id, result: toRawJson(result) };
   } catch (thrown) {
-    // The client's own error, if it answered so; anything else is not for the server.
+    // The client's own error, if it answered with one; anything else is not for the server.
     const told = thrown instanceof UpstreamError ? thrown.jsonRpcError : undefined;
     const error = told ?? { code: INTERNAL_ERROR, message: 'The client could not be asked' };
     return { jsonrpc: '2.0', id, error };
@@ -104,7 +104,7 @@ async function answerRequest(
 const NOT_ATTRIBUTED =
   'The gateway cannot tell which client to ask: no call that is under way is known to be the one that this belongs to';
 
-/** A call may end before its client has answered: the question may belong to another one. */
+/** A call may end before its client has answered: the question may belong to a different call. */
 function askInTurn(
   listAskable: () => readonly Askable[],
   busy: Set<Askable['request']>,

@@ -1,4 +1,4 @@
-// Records of sessions at servers in the store: sealed, and readable by all replicas only.
+// Records of sessions at servers in the store: sealed, and readable only by the replicas.
 
 import {
   INVALID_PARAMS,
@@ -28,9 +28,9 @@ export type ServerSessionRecords = ReturnType<typeof createSessionRecords>;
 const AN_HOUR_SECONDS = 3600;
 
 /**
- * Records of one server; `identity` says which: a record must never reach another one. Each method throws StoreUnavailable where
- * the store does not answer. Not so for what can be done without (`isOptional`): then a record counts as absent, and each replica has
- * a session of its own at a server: less, but no failed call.
+ * Records of one server; `identity` identifies the server: a record must never reach a different one. Each method throws
+ * StoreUnavailable if the store does not answer, except for optional records (`isOptional`): these count as absent, and each
+ * replica has its own session at a server, which is less convenient but fails no call.
  */
 export function createSessionRecords(
   { config, store, log, getSeal }: UpstreamRuntime,
@@ -54,14 +54,14 @@ export function createSessionRecords(
   }
 
   return {
-    /** Undefined where there is none. */
+    /** Undefined if there is none. */
     read: (sessionId: string) => attempt(records.get(buildKey(sessionId)), undefined),
-    /** Resolves to the record that is there then: another replica may have been faster. */
+    /** Resolves to the record that is then stored: another replica may have been faster. */
     readOrWrite: (sessionId: string, text: string) =>
       attempt(records.create(buildKey(sessionId), text, ttlSeconds), text),
     /**
-     * Writes what `change` makes of the record, or nothing where it makes nothing. It is called again where another replica
-     * has changed the record meanwhile. Resolves to what it made last.
+     * Writes the result of `change`, if there is one. `change` is called again if another replica has changed the record
+     * meanwhile. Resolves to its last result.
      */
     update: (sessionId: string, change: (text: string | undefined) => string | undefined) =>
       attempt(
@@ -80,10 +80,10 @@ export function createSessionRecords(
 // Resources to which clients' sessions have subscribed at a server: kept in the store, so that any replica can subscribe
 // to them again.
 
-/** Each method throws StoreUnavailable where the store does not answer: that is not the same as no subscriptions. */
+/** Each method throws StoreUnavailable if the store does not answer: that is not the same as no subscriptions. */
 export type SubscriptionMemory = ReturnType<typeof createSubscriptionMemory>;
 
-/** So many one session may have at a server: none keeps the others out. */
+/** Maximum number per session and server, so that no session locks out others. */
 export const MAX_SUBSCRIPTIONS = 200;
 
 /** @throws UpstreamError always. */
@@ -103,7 +103,7 @@ export function createSubscriptionMemory(
   channel: string,
   onChange: (sessionHash: string) => void,
 ) {
-  /** Changes of one session follow one another. */
+  /** Changes of one session are applied one after the other. */
   const changing = new Map<string, Promise<void>>();
   let unsubscribe: (() => void) | undefined;
 
@@ -139,7 +139,7 @@ export function createSubscriptionMemory(
       );
       return parseUris(kept);
     },
-    /** @throws UpstreamError where the session has too many. */
+    /** @throws UpstreamError if the session has too many. */
     note,
     /** The same, and publishes it to all replicas. */
     async change(sessionId: string, uri: string, isWanted: boolean) {
@@ -156,7 +156,7 @@ function parseUris(text: string | undefined) {
   return isStringArray(uris) ? uris : [];
 }
 
-/** A change that a request of a client's session makes. */
+/** A change made by a request of a client's session. */
 export interface SubscriptionChange {
   readonly sessionId: string;
   readonly uri: string;
@@ -180,10 +180,10 @@ export const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
   ['resources/unsubscribe', false],
 ]);
 
-// §18.3: each replica has processes of its own, and a client's stream may be at another replica than the one that took
-// its subscription: subscriptions of sessions are in the store, and changes are published to all replicas.
+// §18.3: each replica has its own processes, and a client's stream may be on a different replica from the one that accepted its
+// subscription: subscriptions of sessions are in the store, and changes are published to all replicas.
 
-/** A process of the replica `from` says that a resource has changed; `keyId` names the owner of the process. */
+/** A process of the replica `from` reports that a resource has changed; `keyId` names the owner of the process. */
 interface UpdateMessage {
   readonly from: string;
   readonly keyId: string;
@@ -196,7 +196,7 @@ interface Watcher {
   tell(uris: readonly string[]): void;
 }
 
-/** `onUpdate` gets the updates of processes of other replicas. */
+/** `onUpdate` receives updates from processes of other replicas. */
 export function createStdioReplicas(
   runtime: UpstreamRuntime,
   name: string,
@@ -246,7 +246,7 @@ export function createStdioReplicas(
       await memory.forget(sessionId);
       await store.publish(channel, hashSession(sessionId));
     },
-    /** Tells the subscriptions of the session at all replicas, now and when they change, until the result is called. */
+    /** Reports the session's subscriptions on all replicas, now and when they change, until the returned function is called. */
     watch(sessionId: string, tell: Watcher['tell']) {
       const attempts = createAttempts(clock, pauseAfter);
       const watcher = { sessionId, attempts, tell };
@@ -257,7 +257,9 @@ export function createStdioReplicas(
         attempts.stop();
       };
     },
-    /** A process here says that the resource has changed. Those of other processes are not kept waiting by one that tells of many. */
+    /**
+     * A process here reports that the resource has changed. A process that reports many changes does not delay those of others.
+     */
     noteUpdate(keyId: string, uri: string) {
       if (batches.size >= MAX_BATCHES) batches.clear();
       const batch =

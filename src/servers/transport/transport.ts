@@ -18,31 +18,32 @@ import type { ProcessShare } from './process-share.ts';
 /** A row of `transports.ts`. An entry of the file becomes a `Config`. */
 export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
   readonly kind: Config['kind'];
-  /** Values of `type` in an entry, of which it has all to itself; `types.told` goes on the sentence "With url it is". */
+  /** Values of `type` in an entry, which no other transport uses; `types.told` continues the sentence "With url it is". */
   readonly types: { readonly all: readonly ServerType[]; readonly told: string };
   /**
-   * An entry has one of these, which says that it is of this transport. The first is the one to name to people. One in which a
-   * password may stand is secret by its shape (`freeText({ isSecret: true })`): the file is warned of where that is in the clear.
+   * An entry has one of these, which selects this transport. The first is the one to mention to people. One that may contain a
+   * password is declared secret by its shape (`freeText({ isSecret: true })`): then the file gets a warning if it is in plain
+   * text.
    */
   readonly addresses: readonly [Member<unknown>, ...Member<unknown>[]];
-  /** All of its own, the addresses among them. */
+  /** All of its own members, including the addresses. */
   readonly members: readonly Member<unknown>[];
   /**
-   * For problems of an entry: what the address is, what the server is, and why it has no member of other transports, to go on the
-   * sentence "Only a server with command has this": `. A queue has none.`
+   * For problems with an entry: what the address is, what the server is, and why it has no members of other transports, which
+   * continues the sentence "Only a server with command has this": `. A queue has none.`
    */
   readonly words: {
     readonly address: string;
     readonly server: string;
     readonly whyNoOthers: string;
   };
-  /** Stands before the target where a server is described. */
+  /** Precedes the target in descriptions of a server. */
   readonly verb: 'runs' | 'at';
   /** Its servers have processes on this machine, which are counted. */
   readonly hasProcesses: boolean;
-  /** `type` is that of the entry, where it has one. Undefined where a missing member was reported. */
+  /** `type` is the entry's, if it has one. Undefined if a missing member was reported. */
   build(members: MemberReader, type: ServerType | undefined): Unnamed<Config> | undefined;
-  /** Resolves the paths and names in it, once the whole file is read. Reports problems of these. */
+  /** Resolves the paths and names in it, once the whole file has been read, and reports their problems. */
   complete(
     config: Config,
     members: MemberReader,
@@ -50,7 +51,7 @@ export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
   ): Config | Promise<Config>;
   findFacts(config: Config): UpstreamFacts;
   describe(config: Config): ServerDescription;
-  /** Nothing has to be reachable. */
+  /** No server has to be reachable. */
   open(runtime: UpstreamRuntime, config: Config, reach: Reach): Upstream;
 }
 
@@ -58,23 +59,26 @@ export const defineTransport = <Config extends UpstreamConfig>(
   definition: Transport<Config>,
 ): Transport<Config> => definition;
 
-/** A server, as commands tell people of it. */
+/** A server, as commands describe it to people. */
 export interface ServerDescription {
-  /** The host of its URL, or the program. Arguments and paths may hold secrets. */
+  /** The host of its URL, or the program. Arguments and paths may contain secrets. */
   readonly target: string;
-  /** Undefined where an entry cannot have it. */
+  /** Undefined if an entry cannot have it. */
   readonly auth: TypedAuth | undefined;
-  /** A program that runs on this machine, and the user of the system that it runs as; undefined for the gateway's own. */
+  /** A program that runs on this machine, and the system user that it runs as; undefined for the gateway's own. */
   readonly program: { readonly runAs: ProgramUser | undefined } | undefined;
-  /** Advice to an operator where the server cannot be used. */
+  /** Advice for an operator if the server is unavailable. */
   readonly advice: string;
-  /** The same with a process for each client, which can ask it, where now one that cannot ask serves all; else undefined. */
+  /**
+   * The same server with one process per client, which can ask the client, if currently a shared process that cannot ask serves
+   * all; otherwise undefined.
+   */
   readonly asking: UpstreamConfig | undefined;
 }
 
-/** The process that reaches the servers. */
+/** The process that contacts the servers. */
 export interface Reach {
-  /** All input from outside of this process is counted here (`answerMemory`), and paced (`messagePace`). */
+  /** All input from outside this process is counted (`answerMemory`) and paced (`messagePace`) here. */
   readonly share: ProcessShare;
   readonly credentials: Credentials;
   readonly host: ProgramHost;

@@ -1,4 +1,4 @@
-// §18.3: the transports, each a row. Facts of a server are asked here, and not by its kind.
+// §18.3: the transports, one row each. Ask here for the facts about a server instead of checking its kind.
 import type { Problem } from '../../config/problem.ts';
 import type { FindFacts, UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { CredentialType, NeededSettings } from '../credentials/credential-type.ts';
@@ -7,12 +7,12 @@ import { httpTransport } from '../http/http-upstream.ts';
 import { stdioTransport } from '../stdio/stdio-upstream.ts';
 import type { ServerDescription, Transport } from './transport.ts';
 
-/** In the order in which people read of them. */
+/** In the order of the documentation. */
 export const TRANSPORTS = [stdioTransport, httpTransport] as const;
 
 type ConfigOf<One> = One extends Transport<infer Config> ? Config : never;
 
-/** A server of the configuration file. */
+/** A server in the configuration file. */
 export type ServerEntry = ConfigOf<(typeof TRANSPORTS)[number]>;
 
 export function findTransport({
@@ -40,13 +40,13 @@ const NO_AUTH = { type: 'none' };
 export const dependsOnUser = (config: UpstreamConfig): boolean =>
   findFacts(config).personalBy !== undefined;
 
-/** True if it is told who calls, so that its lists may differ between users. */
+/** True if it is told who is calling, so that its lists may differ between users. */
 export const knowsUsers = (config: UpstreamConfig): boolean =>
   findFacts(config).personalBy === 'auth';
 
 export const needsUser = (config: UpstreamConfig): boolean => findFacts(config).needsUser;
 
-/** Problems of the settings of a gateway that is about to serve users, as `auth` of the servers needs them. */
+/** Problems with the settings that the servers' `auth` requires, for a gateway that is about to serve users. */
 export const findAuthProblems = (
   servers: readonly UpstreamConfig[],
   settings: NeededSettings,

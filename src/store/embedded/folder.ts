@@ -17,7 +17,7 @@ export interface OpenFolder {
   /** Atomic; resolves when it is on disk. Writes of many requests share one commit. */
   write<Result>(change: () => Result): Promise<Result>;
   /**
-   * Call this before any read outside of `write`: lmdb crashes the process if it is read while it closes.
+   * Call this before any read outside `write`: lmdb crashes the process if it is read while it closes.
    *
    * @throws StoreUnavailable once the store is closed.
    */
@@ -80,7 +80,7 @@ const MAP_BYTES = 2 ** 34;
  */
 const DURABLE = { overlappingSync: false, eventTurnBatching: false };
 
-/** lmdb reports the reason for a failed commit by a second promise, which must be handled, too. */
+/** lmdb reports the reason for a failed commit by a second promise, which must also be handled. */
 async function rejectCommit(error: unknown): Promise<never> {
   if (!(error instanceof Error && 'commitError' in error)) throw error;
   const cause = await Promise.resolve(error.commitError).catch((reason: unknown) => reason);
@@ -194,7 +194,7 @@ function hasPagesBeyond(pages: number, { roots }: Meta, readPage: (page: number)
   try {
     return roots.some((root) => reachesBeyond(root, 0));
   } catch (error) {
-    // The page points outside of itself.
+    // The page points outside itself.
     if (error instanceof RangeError) return true;
     throw error;
   }

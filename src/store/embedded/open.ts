@@ -189,7 +189,7 @@ function watchWrites(
     isRetryDue = true;
     clock.after(RETRY_MS, () => {
       isRetryDue = false;
-      // Pending writes will show the result, too.
+      // Pending writes will also show the result.
       if (failure === undefined || pending > 0) return;
       watchedWrite(() => void retries.put('last', clock.now())).catch(() => {});
     });
@@ -205,7 +205,7 @@ function watchWrites(
 }
 
 // Implements the port Windows in memory, since there is one process: exact sliding windows (§8), and budgets of bytes. A restart
-// forgets them.
+// clears them.
 
 /** A fraction of a millisecond of work: requests run in between. */
 const SWEEP_BATCH = 1000;
@@ -268,11 +268,11 @@ interface RequestTimes {
   readonly windowMs: number;
   /** Pairs of a time and the number of its requests. */
   readonly pairs: number[];
-  /** The place of the oldest entry: dropped entries stand before it. */
+  /** The index of the oldest entry: dropped entries precede it. */
   head: number;
 }
 
-/** Numbers of dropped entries that may stand before the oldest, however few follow: 2 KB. */
+/** How many numbers of dropped entries may precede the oldest, however few follow: 2 KB. */
 const MAX_DROPPED = 256;
 
 /** `time` must not be earlier than any time added before. */

@@ -5,7 +5,7 @@ import type { Database, RootDatabase } from 'lmdb';
 import { findNextPlace, type PageRequest, type StoredPage, type TimedEntry } from '../page.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../records.ts';
 
-/** Entries in a row. */
+/** Consecutive entries. */
 export interface TimeBucket {
   readonly id: number;
   values: Float64Array;
@@ -132,7 +132,7 @@ function readEntries(bytes: Uint8Array, room: number) {
   return values;
 }
 
-// Entries of lmdb with times: records with an expiry, and keys with a time in them, read page by page.
+// lmdb entries with times: records with an expiry, and keys with a time in them, read page by page.
 
 export interface ExpiringRecord<Value> {
   readonly value: Value;

@@ -20,12 +20,12 @@ interface PendingAdmission {
 const MAX_BATCH = 64;
 
 /**
- * The most scripts in flight. While Redis is that far behind, requests share the next one: the busier Redis is, the less each of
- * them costs.
+ * Maximum number of scripts in flight. While Redis is that far behind, requests share the next one: the busier Redis is, the less
+ * each of them costs.
  */
 const MAX_SCRIPTS = 4;
 
-/** A script that fails after this time got no answer: requests behind it would wait as long again. */
+/** A script that fails after this time got no answer: requests queued behind it would wait as long again. */
 const NO_ANSWER_MS = DEADLINE_MS / 2;
 
 /** The requests of one slot. */
@@ -123,8 +123,8 @@ export function createAdmissionBatches(
 // replies are numbers in a fixed order, since each of them costs both sides time.
 
 /**
- * Entries that are removed from a window at once. After a pause of busy callers a million may be too old, and removing them
- * would block Redis for half a second: the next scripts go on.
+ * Entries that are removed from a window at once. After a pause of busy callers a million may be too old, and removing them would
+ * block Redis for half a second: the next scripts continue.
  */
 const MAX_REMOVED = 5000;
 

@@ -86,7 +86,7 @@ export interface GrantedPermits {
   readonly permits: number;
   /** The field under which Redis keeps them. */
   readonly end: string;
-  /** Requests that have room beside these permits. */
+  /** Requests that still fit in addition to these permits. */
   readonly remaining: number;
   /** As in a verdict. */
   readonly resetAt: number;

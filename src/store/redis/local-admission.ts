@@ -1,4 +1,4 @@
-// Admits requests in this process as far as possible, and asks Redis for the rest only: from its shares of the windows
+// Admits requests in this process as far as possible, and asks Redis only for the rest: from its shares of the windows
 // (RATE_LIMIT_COUNTING=leased), and from the records that it tracks (STORE_READS=tracked).
 
 import type { Redis } from 'ioredis';
@@ -72,7 +72,7 @@ export function createLocalAdmission(
   const admitHere = (taken: TakenPermits, known: KnownRecords | undefined) =>
     known !== undefined && taken.missing.length === 0 ? complete(taken, known) : undefined;
 
-  /** Has Redis count in the windows that are left, and read unknown records. */
+  /** Makes Redis count in the remaining windows, and read unknown records. */
   async function askRedis(
     taken: TakenPermits,
     request: AdmissionRequest,
@@ -166,7 +166,7 @@ const findRefusing = (windows: readonly LimitWindow[], { verdict }: Admission) =
 // STORE_READS=tracked: sessions and versions of grants that this process has read, until Redis reports a change. Records that
 // are missing, damaged or of another owner are not remembered.
 
-/** The most reads in flight. */
+/** Maximum number of reads in flight. */
 const MAX_PENDING = 1000;
 
 export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {

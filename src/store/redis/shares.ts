@@ -58,7 +58,7 @@ const MAX_RETURNED = 500;
 export function createShares({ commands, clock, isCluster }: RedisAccess) {
   const windows = createSizedMap<string, LeasedWindow>({
     maxSize: CAPACITY.leasedWindows,
-    // Without its entry, the share could not be found any more.
+    // Without its entry, the share could no longer be found.
     onRemove: ({ share }) => share && held.has(share) && end(share),
   });
   /** Shares whose life was not over at the last check. */
@@ -170,7 +170,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
       for (const share of shares) if (held.has(share)) share.left += 1;
     },
 
-    /** As `uncountRequest`; returns false if no share admitted the request. */
+    /** Like `uncountRequest`; returns false if no share admitted the request. */
     uncount(key: string, entry: string) {
       const share = windows.peek(key)?.share;
       if (share?.entry === entry && held.has(share)) share.left += 1;

@@ -186,7 +186,7 @@ interface PairListener {
   /** `undefined` means that all keys changed. */
   onChange(key: string | undefined): void;
   onError(cause: unknown): void;
-  /** Called once, when either connection has ended and the other one ends, too. */
+  /** Called once, when either connection has ended and the other one is being closed as well. */
   onEnd(): void;
 }
 

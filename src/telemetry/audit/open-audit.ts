@@ -130,7 +130,7 @@ export function openAudit(
   };
 }
 
-/** Characters per text. */
+/** Maximum characters per text. */
 const MAX_TEXT = 255;
 /** Bytes of a line without the claims for rules. Longer lines come from callers with text that has to be escaped. */
 const MAX_LINE_BYTES = 4096;
@@ -215,7 +215,7 @@ interface Gap extends AuditedAction {
   readonly lost: number;
 }
 
-// §21.1: the destinations of lines: a file to append to, or standard output, which the log uses, too.
+// §21.1: the destinations of lines: a file to append to, or standard output, which the log also uses.
 
 interface LineSink {
   /** Longer lines could be interleaved with those of other processes. */

@@ -63,7 +63,7 @@ export interface TraceContext {
 /** Trace Context §3.2: no version ff, and no ID of zeros only. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** Characters of a header; W3C requires at least 512 of tracestate. */
+/** Maximum length of a header, in characters; W3C requires at least 512 for tracestate. */
 const VALUE = /^[\x20-\x7E]{1,8192}$/;
 
 /** Shared by calls without a context, which are most. */

@@ -31,11 +31,11 @@ export interface Condition {
    * `false` holds for any of them.
    */
   evaluate(item: RuledItem | undefined, caller: PolicyCaller): boolean | undefined;
-  /** A number among the arguments that it uses, but no double holds: then it fails. */
+  /** A number among the arguments that it uses, but no double can represent: then it fails. */
   findRounded(item: RuledItem): string | undefined;
 }
 
-/** Characters of an expression. */
+/** Maximum length of an expression, in characters. */
 const MAX_LENGTH = 2000;
 /** Size of a compiled regular expression, and characters of a matched text. */
 const MAX_PATTERN_STEPS = 250;
@@ -93,7 +93,7 @@ export function compileCondition(
       const bound: Record<string, CelInput> = { ...variables };
       for (const { name, evaluate } of plannedParts) {
         const value = evaluate(variables);
-        // A failed part is left unbound: expressions that use it fail.
+        // A part that failed is left unbound: expressions that use it fail.
         if (!isCelError(value)) bound[name] = value;
       }
       return bound;

@@ -189,7 +189,7 @@ export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue
     }
     if (source instanceof JsonNumber) {
       if (source.isDouble()) return source.valueOf();
-      // A server that parses it exactly would see another number than the rule.
+      // A server that parses it exactly would see a different number from the rule.
       throw new RoundedNumber(source.text);
     }
     if (typeof source === 'number' && !Number.isFinite(source)) failBounds();

@@ -26,7 +26,7 @@ import { createBudgets, releaseInAll, reserveInAll } from '../../../store/budget
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
 import type { ByteEntry, Windows } from '../../../store/store.ts';
 
-/** Another user's look does not find it. */
+/** Another user's lookup does not find it. */
 export interface CallOwner {
   readonly id: string;
   /** As `nameOwner` has it; undefined without authentication. */
@@ -51,7 +51,7 @@ export function createOutcomeRecords({ config, store, log, getSeal }: UpstreamRu
   const buildKey = ({ id, user }: CallOwner) =>
     buildSuspendedCallKey(keyPrefix, hashSha256(JSON.stringify([id, user ?? null])));
 
-  /** False where there is no room. */
+  /** False if there is no room. */
   async function write({ id, user }: CallOwner, outcome: NextOutcome, size: 'any' | 'small') {
     const key = buildKey({ id, user });
     const written =
@@ -63,7 +63,7 @@ export function createOutcomeRecords({ config, store, log, getSeal }: UpstreamRu
   }
 
   return {
-    /** Where there is no room, the owner gets a note of that. Never rejects: without the record the client has to call again. */
+    /** If there is no room, the owner gets a note saying so. Never rejects: without the record, the client has to call again. */
     async put(owner: CallOwner, outcome: NextOutcome) {
       try {
         if (!(await write(owner, outcome, 'any'))) await write(owner, NO_ROOM, 'small');
@@ -79,7 +79,7 @@ export function createOutcomeRecords({ config, store, log, getSeal }: UpstreamRu
       const key = buildKey(owner);
       const sealed = await store.getAndDelete(key);
       if (sealed === undefined) return undefined;
-      // An entry that cannot be released now counts until its time is over.
+      // An entry that cannot be released now counts until it expires.
       await keptBytes.release(owner.user, toEntry(key, sealed)).catch(() => {});
       const text = (await getSeal()).open(key, sealed);
       return text === undefined ? undefined : parseOutcome(text);
@@ -94,9 +94,9 @@ const toEntry = (name: string, sealed: string) => ({ name, bytes: sealed.length 
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 128 * MEBIBYTE;
-/** For notes in place of outcomes that had no room. */
+/** For notes that replace outcomes for which there was no room. */
 const SMALL_BYTES = MEBIBYTE;
-/** Sealing makes a third more of an answer; and it may be written longer than it came. */
+/** Sealing makes an answer a third larger, and it may be serialized longer than it was received. */
 const SEALED_PER_BYTE = 1.5;
 
 /** `maxAnswerBytes` is `MAX_UPSTREAM_BYTES`. */
@@ -105,7 +105,7 @@ export function createKeptBytes(
   keyPrefix: string,
   maxAnswerBytes: number,
 ) {
-  // One answer of a server has room.
+  // One answer from a server always fits.
   const oneAnswer = maxAnswerBytes * SEALED_PER_BYTE;
   const listBudgets = createBudgets(
     (owner) => buildSuspendedBytesKey(keyPrefix, owner),
@@ -114,7 +114,10 @@ export function createKeptBytes(
   );
 
   return {
-    /** False where there is no room. Entries of all users have names of their own. A `small` entry may go a little beyond what the others may fill. */
+    /**
+     * False if there is no room. Entries of all users have distinct names. A `small` entry may slightly exceed the limit for the
+     * others.
+     */
     reserve(user: string | undefined, entry: ByteEntry, size: 'any' | 'small') {
       const more = size === 'small' ? SMALL_BYTES : 0;
       const budgets = listBudgets(user).map(({ key, maxBytes }) => ({
@@ -132,14 +135,14 @@ export function createKeptBytes(
 
 export type NextOutcome =
   | { readonly kind: 'result'; readonly result: JsonObject }
-  /** The call goes on; `key` names the question in what the client answers. */
+  /** The call continues; `key` names the question in the client's answers. */
   | { readonly kind: 'question'; readonly key: string; readonly question: UpstreamQuestion }
   | {
       readonly kind: 'failed';
       readonly failure: UpstreamFailure;
       readonly message: string;
       readonly jsonRpcError?: JsonRpcErrorObject | undefined;
-      /** §24: its user has to log in at the server. */
+      /** §24: the user has to log in to the server. */
       readonly login?: Pick<ConnectionNeeded, 'why' | 'scopes'> | undefined;
     };
 
@@ -166,7 +169,7 @@ export const toUpstreamError = ({
     ? new UpstreamError(failure, message, jsonRpcError && { jsonRpcError })
     : new ConnectionNeeded(login);
 
-/** Reads a record of another replica. Undefined for one that this version does not know. */
+/** Reads another replica's record. Undefined for one that this version does not know. */
 function parseOutcome(text: string): NextOutcome | undefined {
   const written: unknown = parseExactJson(text);
   const { kind, result, key, failure, message, jsonRpcError, login, ...rest } = isObject(written)
@@ -203,15 +206,15 @@ const isFailure = (value: unknown): value is UpstreamFailure =>
 const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
   isObject(value) && typeof value.code === 'number' && typeof value.message === 'string';
 
-// §18.3: a call of a stateless client. It may outlive the request that began it: a server that asks waits for the
-// answer, which comes with a later request of the client.
+// §18.3: a call of a stateless client. It may outlive the request that began it: a server that asks waits for the answer, which
+// arrives with a later request from the client.
 
 /** The request that waits for the outcome of the call; there is at most one. */
 export interface Waiter {
   /** Params of notifications. */
   progress(params: JsonObject): void;
   log(params: JsonObject): void;
-  /** Called once; the call is not over where it is a question. */
+  /** Called once; if it is a question, the call is not over. */
   settle(outcome: NextOutcome): void;
 }
 
@@ -220,11 +223,11 @@ export interface CallAtServer {
   send(client: Pick<RequestClient, 'signal' | 'progress' | 'log' | 'answer'>): Promise<JsonObject>;
 }
 
-/** Keeps calls that wait. */
+/** Keeps waiting calls. */
 interface CallKeeper {
-  /** False where it cannot wait for an answer to its question: too many calls do, or they keep too much memory. */
+  /** False if it cannot wait for an answer to its question: too many calls are waiting, or they use too much memory. */
   suspend(): boolean;
-  /** The call is over. `untold` are outcomes that no request waited for. */
+  /** The call is over. `untold` are outcomes that no request was waiting for. */
   end(untold: NextOutcome | undefined): void;
 }
 
@@ -235,7 +238,7 @@ interface OpenQuestion {
   reject(reason: UpstreamError): void;
 }
 
-/** A client that asks a person needs its time; one that never comes back must not keep the call. */
+/** A client that asks a person needs time; one that never returns must not keep the call open. */
 const ABANDONED_MS = 300_000;
 
 const TOO_MANY =
@@ -246,7 +249,7 @@ export class OpenCall {
   private readonly capabilities: ClientCapabilities;
   private readonly keeper: CallKeeper;
   private readonly cancellation = new Cancellation();
-  /** Questions without an answer, the oldest first: the client gets one after the other. */
+  /** Unanswered questions, oldest first: the client gets them one after the other. */
   private readonly questions = new Map<string, OpenQuestion>();
   private asked = 0;
   private waiter: Waiter | undefined;
@@ -272,7 +275,7 @@ export class OpenCall {
     );
   }
 
-  /** Waits in place of the previous request, for which the call is over. */
+  /** Waits instead of the previous request, for which the call is over. */
   wait(next: Waiter): void {
     this.stopCounting();
     this.tell({ kind: 'failed', failure: 'aborted', message: 'The client called again.' });
@@ -284,12 +287,12 @@ export class OpenCall {
     return this.waiter !== undefined && this.waiter === by;
   }
 
-  /** Size of those that have no answer. */
+  /** Size of the unanswered ones. */
   countQuestionBytes(): number {
     return [...this.questions.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Ignores a second answer, and any that is none. */
+  /** Ignores a second answer, and anything that is not an answer. */
   answer(key: string, answer: unknown): void {
     const open = this.questions.get(key);
     if (open === undefined || !isObject(answer)) return;
@@ -297,7 +300,7 @@ export class OpenCall {
     open.resolve(answer);
   }
 
-  /** The client gave the call up: the server is told. */
+  /** The client gave up the call: the server is notified. */
   cancel(reason: string): void {
     if (this.isOver) return;
     this.close(reason);
@@ -341,7 +344,7 @@ export class OpenCall {
     );
   }
 
-  /** False where no request waits. */
+  /** False if no request is waiting. */
   private tell(outcome: NextOutcome): boolean {
     const told = this.waiter;
     this.waiter = undefined;
@@ -355,7 +358,7 @@ export class OpenCall {
     this.keeper.end(this.tell(outcome) ? undefined : outcome);
   }
 
-  /** The server gets an error for each question, unless another call can be asked in place of this one. */
+  /** The server gets an error for each question, unless another call can be asked instead. */
   private close(reason: string): void {
     this.isOver = true;
     this.stopCounting();

@@ -1,5 +1,5 @@
-// §18.3: a server of the session era asks a client of the stateless era. The call ends for the client, and goes on at
-// the replica that began it; the client's answer may reach another one.
+// §18.3: a server of the session era asks a client of the stateless era. The call ends for the client, and continues on the
+// replica that began it; the client's answer may reach a different one.
 import { randomUUID } from 'node:crypto';
 import type { RequestClient } from '../../../mcp/upstream/server-request.ts';
 import { UpstreamError, type UpstreamRuntime } from '../../../mcp/upstream/upstream.ts';
@@ -69,7 +69,7 @@ export function createSuspendedCalls(runtime: UpstreamRuntime) {
       const outcome = waitHere(listener, (waiter) => start(call, id, waiter));
       return { id, replica: replicas.ownName, outcome };
     },
-    /** Resolves to the next outcome; undefined where the call is over, or its replica is gone. */
+    /** Resolves to the next outcome; undefined if the call is over, or its replica is gone. */
     async resume(reply: ClientReply, listener: CallListener) {
       if (reply.replica !== replicas.ownName) return waitElsewhere(reply, listener);
       const openCall = table.find(reply);
@@ -80,7 +80,7 @@ export function createSuspendedCalls(runtime: UpstreamRuntime) {
         return openCall;
       });
     },
-    /** Ends all calls that wait; their clients have to call again. */
+    /** Ends all waiting calls; their clients have to call again. */
     async close() {
       const ended: readonly CallOwner[] = table.list();
       for (const { openCall } of table.list()) openCall.cancel('The gateway is stopping.');
@@ -121,7 +121,7 @@ export interface ClientReply extends CallOwner {
   /** The replica that began the call. */
   readonly replica: string;
   readonly key: string;
-  /** Undefined where the client left it out. */
+  /** Undefined if the client left it out. */
   readonly answer: unknown;
 }
 
@@ -142,16 +142,16 @@ function createWaitElsewhere(
   replicas.listen((message) => waits.get(message.ticket)?.(message));
 
   /**
-   * Passes a reply on, and resolves to the next outcome of the call; undefined where no replica knows the call any more.
+   * Passes a reply on, and resolves to the next outcome of the call; undefined if no replica knows the call any more.
    *
-   * @throws StoreUnavailable; UpstreamError `aborted` when the client hangs up.
+   * @throws StoreUnavailable; UpstreamError `aborted` if the client hangs up.
    */
   return async function waitElsewhere(
     reply: ClientReply,
     listener: CallListener,
   ): Promise<NextOutcome | undefined> {
     const settled = await records.take(reply);
-    // A question that was delivered twice, and is answered now, is none.
+    // A question that was delivered twice and has now been answered does not count.
     const isAnswered =
       settled?.kind === 'question' && settled.key === reply.key && reply.answer !== undefined;
     if (settled !== undefined && !isAnswered) return settled;
@@ -189,7 +189,7 @@ function createWaitElsewhere(
           return;
         }
         unanswered += 1;
-        // A store that fails now fails again the next time, or at the look for the outcome, which says so.
+        // If the store fails now, it will fail again the next time, or when the outcome is looked up, which reports it.
         send(hasArrived ? about : { ...about, key, answer }).catch(() => {});
         stopAsking = clock.after(ASK_EVERY_MS, askWhetherItGoesOn);
       }
@@ -215,7 +215,7 @@ function createWaitElsewhere(
   }
 }
 
-// The side of the replica that began a call: it answers the server, and tells where the client's retry waits.
+// The side of the replica that began a call: it answers the server, and reports to the replica where the client's retry waits.
 
 /** Server notifications on their way to another replica; more are dropped, as for a client that reads too slowly. */
 const MAX_UNDER_WAY = 16;
@@ -227,10 +227,10 @@ function serveOwnCalls(
   records: OutcomeRecords,
   replicas: Replicas<SuspendedCallMessage>,
 ) {
-  /** Retries that wait at other replicas, by their tickets. */
+  /** Retries that wait on other replicas, by their tickets. */
   const waiters = new Map<string, { readonly waiter: Waiter; readonly openCall: OpenCall }>();
 
-  // The replica that waits asks again for a message that is lost.
+  // The waiting replica asks again if a message is lost.
   const send = (message: SuspendedCallMessage, to: string) =>
     replicas.send(message, to).catch((cause: unknown) => {
       log.debug('A message to the replica where a client waits could not be sent.', { cause });
@@ -298,16 +298,16 @@ function serveOwnCalls(
 /** Params that another replica passed on. */
 const readNotification = (params: unknown) => (isObject(params) ? readExact(params) : {});
 
-// The calls of this replica that wait, or waited, for an answer of their client.
+// The calls of this replica that are or were waiting for an answer from their client.
 
 interface SuspendedCall extends CallOwner {
   readonly server: string;
-  /** Size of its params; its open questions count beside them. */
+  /** Size of its params; its open questions are counted separately. */
   readonly bytes: number;
   readonly openCall: OpenCall;
 }
 
-/** The bytes are those that a user's other calls may have. */
+/** The bytes come out of the budget for the user's other calls. */
 const MAX_PER_USER = { calls: 16, bytes: 8 * 1024 * 1024 };
 const MAX_IN_ALL = { calls: 512, bytes: 64 * 1024 * 1024 };
 
@@ -323,16 +323,16 @@ function createCallTable() {
 
   return {
     has: (id: string) => calls.has(id),
-    /** False when the user, or the process, has too many, or too much is kept for them. */
+    /** False if the user or the process has too many, or too much memory is used for them. */
     add(call: SuspendedCall) {
       calls.set(call.id, call);
       if (hasRoom(call.user)) return true;
       calls.delete(call.id);
       return false;
     },
-    /** False where the calls of this user, or of all, keep too much memory. */
+    /** False if the calls of this user, or of all users, use too much memory. */
     hasRoom,
-    /** Undefined where it is another user's, or at another server. */
+    /** Undefined if it belongs to another user, or to another server. */
     find({ id, user, server }: Pick<SuspendedCall, 'id' | 'user' | 'server'>) {
       const call = calls.get(id);
       return call?.user === user && call?.server === server ? call?.openCall : undefined;
@@ -347,11 +347,11 @@ const fits = (calls: readonly SuspendedCall[], max: typeof MAX_IN_ALL) =>
 
 const countBytes = ({ bytes, openCall }: SuspendedCall) => bytes + openCall.countQuestionBytes();
 
-// Messages between replicas about calls that wait for answers (store/replicas).
+// Messages between replicas about calls that are waiting for answers (store/replicas).
 
-/** `ticket` names one request of a client that waits at the replica `from`. */
+/** `ticket` identifies a client's request that is waiting on the replica `from`. */
 type SuspendedCallMessage =
-  /** To the replica of the call: the client came back. Sent again while it waits, without the answer. */
+  /** To the replica of the call: the client is back. Sent again, without the answer, while it waits. */
   | {
       readonly about: 'resume';
       readonly ticket: string;
@@ -365,11 +365,11 @@ type SuspendedCallMessage =
     }
   /** To the replica of the call: the client hung up. */
   | { readonly about: 'left'; readonly ticket: string; readonly call: string }
-  /** To where it waits: the call goes on. */
+  /** To the waiting replica: the call continues. */
   | { readonly about: 'going_on'; readonly ticket: string }
-  /** To where it waits: nothing more comes of the call but what is in the store. */
+  /** To the waiting replica: nothing more comes from the call except what is in the store. */
   | { readonly about: 'settled'; readonly ticket: string }
-  /** To where it waits: params of a notification of the server. */
+  /** To the waiting replica: params of a notification from the server. */
   | { readonly about: 'progress' | 'log'; readonly ticket: string; readonly params: unknown };
 
 const TOPICS: ReadonlySet<unknown> = new Set([
