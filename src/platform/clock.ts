@@ -88,6 +88,7 @@ export class Deadline {
   /** Restarts the full timeout. Moves `at` only, so a flood of progress notifications creates no timers. */
   renew(): void {
     this.at = this.clock.monotonic() + this.ms;
+    this.leftAtPause = this.ms;
   }
 
   /** Pauses the timeout until the returned function is called. Pauses may overlap. */

@@ -227,7 +227,7 @@ export interface SessionRecord {
   readonly clientCapabilities: string;
   /** The least severe level of log messages that the client asked for (`logging/setLevel`). */
   readonly logLevel?: string | undefined;
-  /** The server on whose path it was opened (`/mcp/<server>`); absent for `/mcp`. */
+  /** The server or view on whose path it was opened; absent for `/mcp`. */
   readonly server?: string | undefined;
   /** Name and e-mail of its user, sealed, for operators. Only `listSessions` needs to read it. */
   readonly person?: string | undefined;

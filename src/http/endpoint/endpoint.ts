@@ -63,7 +63,7 @@ export interface ProtectedEndpoint extends EndpointBase {
   judge(call: ProtectedCall): JudgedCall;
 }
 
-/** Without a login, and limited: the request is checked first, then counted, then run. */
+/** Without a login, and limited: its address is counted, then the request is checked, then counted among all callers, then run. */
 export interface PublicEndpoint extends EndpointBase {
   readonly kind: 'public';
   readonly limit: LimitGroup;

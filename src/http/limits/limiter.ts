@@ -343,7 +343,7 @@ const createCommonWindows = (rule: LimitRule) => ({
   rule,
   /** Callers that were admitted. */
   global: createWindow(rule, 'global', rule.max.global, 'global'),
-  /** Callers without a valid token or a session of the gateway's pages, and tokens that may be revoked. */
+  /** Callers without a valid token or a session of the gateway's pages, and unknown tokens and codes. */
   anonymous: createWindow(rule, 'global', rule.max.global, 'anonymous'),
   /** Invalid requests of all callers. Refuses no request: what it counts has already been refused. */
   invalid: createWindow(rule, 'global', rule.max.global, 'refused'),

@@ -9,9 +9,9 @@ import type { WindowVerdict } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import { createLimitHeaders } from '../endpoint/message.ts';
 
-// A refusal by address or user is remembered until its reset time (§11). Entries of a window only age, so it stays true. During
-// a flood by an address no token is read, during one by a user no body, and the store in neither. If processes lease parts of windows
-// (RATE_LIMIT_COUNTING=leased), a part may be returned: then the store is asked again soon.
+// A refusal by address, login or user is remembered until its reset time (§11). Entries of a window only age, so it stays true.
+// During a flood by an address no token is read, during one by a user no body, and the store in neither. If processes lease parts
+// of windows (RATE_LIMIT_COUNTING=leased), a part may be returned: then the store is asked again soon.
 
 /** The limit that refuses, and the caller that is refused. */
 interface RefusedBy {

@@ -49,7 +49,7 @@ export interface CallerChecks {
   readonly getChallenge?: GetChallenge | undefined;
 }
 
-/** A request whose token and body were checked; it is counted before it runs. */
+/** A request that was checked; it is counted before it runs. */
 interface CheckedRequest extends CountedCall {
   readonly limits: LimitCheck;
   run(session: SessionLookup): Reply | Promise<Reply>;

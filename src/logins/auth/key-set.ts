@@ -152,7 +152,8 @@ export function createKeySet(
         if (failure && keys === undefined) failUnavailable(failure.cause);
       }),
     /**
-     * Finds candidates after a refresh that began after the call. Single flight: concurrent callers share one refresh.
+     * Finds candidates after a refresh; one that is already running counts only if it brought the key. Single flight: concurrent
+     * callers share one refresh.
      *
      * @throws GatewayError `key_set_unavailable` if the provider is unavailable: the key may or may not be known there.
      */

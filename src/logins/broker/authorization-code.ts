@@ -112,7 +112,10 @@ interface CodeRequest {
 }
 
 type CodeUse =
-  /** `problem`: the caller is not the code's client, and gets no tokens. The code is used up all the same. */
+  /**
+   * `problem`: the caller cannot prove to be the code's client (client, redirect URI or verifier), and gets no tokens. The code is
+   * used up all the same.
+   */
   | { readonly kind: 'first'; readonly issued: GrantCode; readonly problem: string | undefined }
   /** A second use, by its client or somebody who knows everything that the client knows. */
   | { readonly kind: 'again'; readonly grantId: string; readonly user: UserIdentity };

@@ -85,7 +85,7 @@ export function createCallback(
       given = { user, provider };
       const refusal = providerLogins.findLoginRefusal(identity);
       if (refusal !== undefined) return refuse(refusal, login, user);
-      // Tokens are checked again on use: this check is for the user in front of the browser.
+      // Checked again when the code is redeemed: this check is for the user in front of the browser.
       if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
         const error = { key: 'login_not_allowed', message: ENDED_MEANWHILE };
         return {

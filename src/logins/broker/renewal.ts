@@ -1,5 +1,5 @@
-// §5.11: renews grants: now and then, at a client's refresh, one replica asks the provider whether the user still has access. If
-// the provider cannot be reached, no user is logged out.
+// §5.11: renews grants: now and then, at a client's refresh or when a call needs the provider's token, one replica asks the
+// provider whether the user still has access. If the provider cannot be reached, no user is logged out.
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { GetProviderToken } from '../../http/endpoint/message.ts';

@@ -39,11 +39,12 @@ export function createReadSecret(name: string): (cookie: string | undefined) => 
   return (cookie = '') => pattern.exec(cookie)?.[1];
 }
 
-// Approvals of a browser, so that it is not asked again: for the user who logged in then, until that user is logged out.
+// Approvals of a browser, so that it is not asked again: for the user who logged in then, until that user or an operator logs them
+// out.
 
 /** Stored in the record of the login that relies on it. */
 export interface Approval {
-  /** Keys of the store: for the exact request, and for the client at its redirect URI. */
+  /** Keys of the store: for the client at its redirect URI with these scopes, and with any. */
   readonly keys: readonly [asked: string, client: string];
   /** The user approved just now. */
   readonly isNew: boolean;

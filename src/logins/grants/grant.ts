@@ -88,7 +88,7 @@ export interface IssuedPair {
   readonly isUsed: boolean;
 }
 
-/** The client has the last tokens: from now on, only a thief would use the replaced refresh token. */
+/** The client has the last tokens: apart from requests under way, only a thief would still use the replaced refresh token. */
 export const noteFirstUse = (grant: Grant): Grant => ({
   ...grant,
   issued: { ...grant.issued, isUsed: true },

@@ -18,7 +18,7 @@ export interface CallObserver {
   receive?(record: CallRecord): void;
   /** The rate limits admitted it: it will be answered. */
   admit?(record: CallRecord): void;
-  /** The target is resolved, and the call is about to run. A rejection prevents that. */
+  /** The call is about to run, or was refused before. A rejection prevents that it runs. */
   start?(record: CallRecord): Promise<void> | undefined;
   /** It has ended with `outcome`. */
   end?(record: CallRecord): void;
@@ -237,7 +237,7 @@ export function createCountCall(
 ) {
   // 0 means no bound, and no streams for long calls.
   const { maxCallsPerUser, streamAfterMs } = config.mcp;
-  // §15.1: a resumable stream begins earlier, so that its client has an event id.
+  // §15.1: in a session of 2025-11-25 a stream begins earlier, so that its client has an event id.
   const beginAfterMs = Math.min(LONG_MS, streamAfterMs);
   const all: RunningCalls = new LinkedList();
   let isLooking = false;

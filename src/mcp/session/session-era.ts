@@ -286,7 +286,7 @@ function createCancellations(replicas: McpReplicas) {
     /** Until removed, its client can cancel it: the answer is `request_cancelled`, immediately. */
     add: (call: Call, sessionId: string, id: RequestId): Link<RunningCall> =>
       findPart(sessionId).add({ sessionId, id, call }),
-    /** Cancels the call on any replica. Idempotent. */
+    /** Cancels the call on any replica; one with a long id only here. Idempotent. */
     async cancel(sessionId: string, id: RequestId): Promise<void> {
       if (cancelHere(sessionId, id) || !isShortId(id)) return;
       await replicas.send({ about: 'cancelled', sessionId, id });

@@ -114,7 +114,10 @@ export class ResponseStream {
     if (this.isAccepted) this.keepStream = how;
   }
 
-  /** Becomes a stream before the first message, so that heartbeats are sent: if the client can resume it, or the call `isLate`. */
+  /**
+   * Becomes a stream before the first message, so that heartbeats are sent: if it may begin with an empty event (2025-11-25), or
+   * the call `isLate`.
+   */
   begin(isLate: boolean): void {
     const isBegun = this.answer !== undefined || this.channel !== undefined;
     if (isBegun || !this.isAccepted || !this.mayBegin) return;

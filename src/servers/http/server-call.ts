@@ -309,7 +309,7 @@ export function findError(outcome: CallOutcome): JsonRpcErrorObject | undefined 
 
 /** A repeated event is recognized by these. */
 const REMEMBERED_IDS = 32;
-/** Consecutive attempts: about a minute, during which a server may restart. */
+/** Consecutive attempts: half a minute, and the time that they take, during which a server may restart. */
 const MAX_FAILURES = 6;
 
 /**

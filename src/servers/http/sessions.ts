@@ -1,5 +1,5 @@
 // §18.3: sessions at a server. Each client session has its own session at the server, which any replica can continue; callers
-// without a session share one for each user and client.
+// without a session share one for each user, client, set of declared capabilities, and connection.
 
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
@@ -312,7 +312,10 @@ export interface HeldForQuestions {
 const writeRecord = ({ id, protocolVersion, cookies }: ServerSession): string =>
   JSON.stringify({ id, protocolVersion, cookies: cookies?.toRecord() });
 
-/** Identifies the callers that share a session: those of one client session, or of one user and client. */
+/**
+ * Identifies the callers that share a session: those of one client session, or of one user, client, set of capabilities, and
+ * connection.
+ */
 export function nameSharer(caller: UpstreamCaller): string {
   const { sessionId, user, clientId, capabilities, connectionId } = caller;
   if (sessionId !== undefined && connectionId === undefined) return sessionId;

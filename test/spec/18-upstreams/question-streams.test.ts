@@ -270,6 +270,34 @@ describe('a question on the stream of a session', () => {
     expect(await ended).toMatch(/did not answer within 10 s/);
   });
 
+  test('§18.3 gives the call its whole time again by progress while it waits for its answer', async () => {
+    behave();
+    let answer = (_value: JsonObject) => {};
+    const onRequest = () =>
+      new Promise<JsonObject>((resolve) => {
+        answer = resolve;
+      });
+    const told: JsonObject[] = [];
+    const called = call(sessionCaller(), 'a', {
+      onRequest,
+      onProgress: (params) => void told.push(params),
+    });
+    await isWaiting('a');
+    await advanceSlowly(clock, 9000);
+    only()?.write(question('q'));
+    await settle();
+    const progressToken = server.received.find(({ message }) => message.method === 'tools/call')
+      ?.message.id;
+    const progress = { progressToken, progress: 1 };
+    only()?.write(toEvent({ jsonrpc: '2.0', method: 'notifications/progress', params: progress }));
+    await expect.poll(() => told.length).toBe(1);
+    answer(ROLE);
+    await expect.poll(answers).toHaveLength(1);
+    await advanceSlowly(clock, 9000);
+    end('a');
+    expect(await called).toMatchObject({ word: 'a' });
+  });
+
   test('§18.3 is answered with the token of the last call: that of the first may be too old', async () => {
     behave();
     const { upstream } = closeAfterTest(
