@@ -264,7 +264,7 @@ interface SessionRequests {
   readonly timeoutMs: number;
   readonly connection: HttpConnection;
   readonly findSessionState: ReturnType<typeof createFindSessionState>;
-  /** Receives a notification that belongs to no request. */
+  /** Receives a notification that does not belong to a request. */
   readonly notify: ServerListeners['notify'];
 }
 
