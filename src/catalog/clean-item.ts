@@ -6,7 +6,7 @@ import { createUnseenPattern, IGNORABLE } from '../platform/invisible.ts';
 import { isObject } from '../platform/json.ts';
 
 interface CleanItem {
-  /** A copy whose texts hide nothing. The same object if there is nothing to do. */
+  /** A copy whose text is free of invisible characters. The same object if nothing needs to be removed. */
   readonly item: RawItem;
   /** A name or value that calls must repeat exactly, and that contains invisible characters. */
   readonly hiding: string | undefined;

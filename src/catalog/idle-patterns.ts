@@ -193,7 +193,7 @@ interface Names extends Readonly<Record<Row['of'], ReadonlySet<string>>> {
   readonly shown: ReadonlyMap<string, string>;
 }
 
-/** Items that `tools` of a server or the lock leaves out still exist, but the former are in no view. */
+/** Items that `tools` of a server or the lock leaves out still exist, but the former are not in any view. */
 function createReadNames(naming: Naming, findFacts: FindFacts) {
   const known = new WeakMap<readonly RawItem[], Names>();
 

@@ -1,4 +1,4 @@
-// §18.2, MCP "Resource Links": results may link to resources that are in no list. The client that got such a result reads them
+// §18.2, MCP "Resource Links": results may link to unlisted resources. The client that got such a result reads them
 // from the server that sent it.
 
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';

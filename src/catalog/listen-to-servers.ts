@@ -1,4 +1,4 @@
-// §18.3: tells listening clients about changes of lists, and of resources that they subscribed to.
+// §18.3: tells listening clients about changes to lists, and to resources that they subscribed to.
 
 import { fail } from '../errors/gateway-error.ts';
 import { URL_REQUIRED } from '../mcp/calls/client-answers.ts';
@@ -269,7 +269,7 @@ function createPassGuards(
   };
 }
 
-// §18.3: changes of the built-in catalogue, for one stream, while the configuration file serves it.
+// §18.3: changes to the built-in catalogue, for one stream, while the configuration file serves it.
 
 function createBuiltInListening(
   path: ServedPath,

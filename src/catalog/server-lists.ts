@@ -89,7 +89,7 @@ export class ServerLists {
   private readonly shared: Holder | undefined;
   /** The caller whose lists are shown until a user has logged in to the server; undefined for none. */
   private readonly withoutLogin: UpstreamCaller | undefined;
-  /** For each list, how long the last caller waited in milliseconds, so that others do not wait in vain for it. */
+  /** For each list, how long the last caller waited in milliseconds, so that others do not wait for it needlessly. */
   private readonly slownesses = new Map<ListKind, number>();
   /** Lists for which a warning was logged. */
   private readonly reported = new Set<ListKind>();

@@ -71,7 +71,7 @@ function findMistyped(value: unknown, model: unknown, path: string): readonly st
   return [...members, ...unknown.map((name) => `${path}.${name} is unknown.`)];
 }
 
-/** A list in the settings contains texts, or pairs of texts. */
+/** A list in the settings contains strings, or pairs of strings. */
 const findEmptyItems = (items: readonly unknown[], path: string): readonly string[] =>
   items.flatMap((item, index) => {
     if (Array.isArray(item)) return findEmptyItems(item, `${path}[${index}]`);

@@ -26,7 +26,7 @@ import { readStoreConfig, storeSettings } from './groups/store.ts';
 import { auditSettings, readTracingConfig, tracingSettings } from './groups/telemetry.ts';
 import { type Env, findVariable, type Read, readAll, type Setting } from './setting.ts';
 
-/** Every setting, read once at start and frozen. Members without a unit in their name document it. */
+/** Every setting, read once at startup and frozen. Members without a unit in their name document it. */
 export type Config = Readonly<ReturnType<typeof readConfig>>;
 
 /** Only for settings without problems. */

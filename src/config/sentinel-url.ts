@@ -72,7 +72,7 @@ export function parseSentinelUrl(text: string): SentinelUrl | SentinelUrlProblem
   };
 }
 
-/** For a `REDIS_URL` that the checks at start have validated. */
+/** For a `REDIS_URL` that the checks at startup have validated. */
 export function requireSentinelUrl(text: string): SentinelUrl {
   const parsed = parseSentinelUrl(text);
   if ('problem' in parsed) throw new Error(`REDIS_URL is not valid. ${parsed.problem}`);

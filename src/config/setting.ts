@@ -91,7 +91,7 @@ const readDefault = <T>(setting: Setting<T>, read: Read) =>
 export const isDefault = <T>(setting: Setting<T>, read: Read): boolean =>
   JSON.stringify(read(setting)) === JSON.stringify(readDefault(setting, read));
 
-/** The value of a setting that the checks at start guarantee. */
+/** The value of a setting that the checks at startup guarantee. */
 export function requireValue<T>(value: T | undefined, { variable }: Setting<unknown>): T {
   if (value === undefined) throw new Error(`${variable} is missing`);
   return value;

@@ -244,7 +244,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
   return {
     read: async (place: ConnectionPlace) =>
       unsealConnection(seal, place, await store.get(buildConnectionKey(place.hash))),
-    /** Writes if there is none, or only one that no secret opens; undefined if another request was faster. */
+    /** Writes the record if there is none, or only one that no secret can decrypt; undefined if another request was faster. */
     async create(place: ConnectionPlace, record: Unlisted) {
       const written = sealConnection(seal, place, await enlist(place, record));
       const key = buildConnectionKey(place.hash);
@@ -293,7 +293,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
         if (read !== undefined) yield read;
       }
     },
-    /** Reads no record, however many there are. */
+    /** Counts without reading the records, however many there are. */
     async countOfServer(server: string) {
       const hash = hashSha256(server);
       const [all, loginNeeded] = await Promise.all([

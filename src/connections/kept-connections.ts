@@ -221,7 +221,7 @@ const DAY_SECONDS = 86_400;
 function auditConnections({ audit, store, clock }: Runtime) {
   const written = createExpiringMap<true>('auditedConnections', clock.monotonic);
 
-  /** A shared connection belongs to no user. */
+  /** A shared connection does not belong to a user. */
   const write = (
     { owner, server }: ConnectionPlace,
     rest: Pick<AuditedAction, 'action' | 'by'>,

@@ -295,7 +295,7 @@ export function createLockPanels(
 
 const DIGEST = /^[\w-]{43}$/;
 
-/** One line each: texts of the audit log are short. */
+/** One line each: values in the audit log are short. */
 const describeApproved = ({ server, kind, name, change }: LockedChange) => ({
   action: `approve_${change}`,
   target: kind,
@@ -307,7 +307,7 @@ const describeApproved = ({ server, kind, name, change }: LockedChange) => ({
 
 // §22.6: shows in full the changes that approving a server would make: operators approve only what they were shown.
 
-/** Maximum total length of the texts in one response, in characters. */
+/** Maximum total length of the text in one response, in characters. */
 const MAX_CHARACTERS = 1_000_000;
 
 /** A review that is too long to be shown has no digest, so it cannot be approved here. */
@@ -336,7 +336,7 @@ const describeLength = (servers: number) =>
     ? 'has changed more than can be shown together with the others: approve it by itself'
     : `has changed more than the ${MAX_CHARACTERS} characters that can be shown here: approve it by the command`;
 
-// §22.4: renders differences as texts that can be compared side by side.
+// §22.4: renders differences as text that can be compared side by side.
 
 /** How much of a description or a schema is shown. */
 interface Extent {

@@ -282,7 +282,7 @@ function findHidden(server: ApprovableServer, lock: Lock): readonly Hidden[] {
 }
 
 /**
- * Without the approved form, changes are found by the short hashes of the lock. A server can craft a text with the same short hash:
+ * Without the approved form, changes are found by the short hashes of the lock. A server can craft text with the same short hash:
  * `isWhole` shows such members, too, since the operator has to see them.
  */
 function describeHidden({ item, former, ...hidden }: Hidden, lock: Lock, isWhole = false) {

@@ -8,7 +8,7 @@ import type { StoredCounts } from '../telemetry/metrics/metrics.ts';
 
 /** `Needs` are ports of features opened before it, `Gives` its own ports for later ones. */
 export interface Feature<Needs extends object, Gives extends object, File> {
-  /** For errors at start and shutdown. */
+  /** For errors at startup and shutdown. */
   readonly name: string;
   /** Makes no request that could fail: a gateway starts without its provider, its store and its servers. */
   readonly open: (

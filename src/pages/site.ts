@@ -1,4 +1,4 @@
-// §4.1: serves the site: lists its files at start, reads each on its first request, and serves it from memory.
+// §4.1: serves the site: lists its files at startup, reads each on its first request, and serves it from memory.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
@@ -359,7 +359,7 @@ export const createMetricsEndpoints = (
   },
 ];
 
-/** Undefined if no feature has it, or the store cannot answer. */
+/** Undefined if no feature has the gauge, or the store cannot answer. */
 async function readGauge<Gauge extends keyof StoredCounts>(
   gauges: readonly Gauges[],
   name: Gauge,

@@ -41,7 +41,7 @@ function normalize(number: string) {
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-/** Texts to insert while `writeExactJson` runs. */
+/** Text to insert while `writeExactJson` runs. */
 let written: string[] | undefined;
 
 /** Prefix of placeholders while the engine's writer runs. Random and never sent, so that no value can contain it. */
@@ -104,8 +104,8 @@ export function writeMembers(object: Readonly<Record<string, unknown>>): string 
 }
 
 /**
- * In a marked text, each number of at least this size is a mark: an index into a list of numbers. Numbers that are this large
- * themselves are marked, too. String marks took seconds for hundreds of thousands of numbers.
+ * In marked text, each number of at least this size is a mark: an index into a list of numbers. Numbers that are this large
+ * themselves are marked, too. String marks would take seconds for hundreds of thousands of numbers.
  */
 const MARKED_AS = 'e300';
 const LEAST_MARKED = 1e300;

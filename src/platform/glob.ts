@@ -4,7 +4,7 @@
 /** Maximum length of a pattern, in characters. */
 export const MAX_GLOB_LENGTH = 512;
 
-/** Longer texts match nothing. */
+/** Longer strings never match. */
 export const MAX_TEXT_LENGTH = 8192;
 
 export function compileGlob(pattern: string): (text: string) => boolean {

@@ -149,7 +149,7 @@ export function findExceededBound(
 }
 
 /**
- * True if the text has at least `count` opening brackets, in strings or not: most texts have too few to be deep. `indexOf` is
+ * True if the text has at least `count` opening brackets, in strings or not: most documents have too few to be deep. `indexOf` is
  * many times faster than checking each character.
  */
 function hasOpeners(text: string, count: number) {

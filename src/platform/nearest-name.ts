@@ -51,7 +51,7 @@ export function createJudgeLikeness(name: string): JudgeLikeness | undefined {
 /** Letters that share a slot count as the same, which can only overestimate what two names have in common. */
 const PLACES = 256;
 
-/** `computeEditDistance` for many texts of which few are close. */
+/** `computeEditDistance` for many strings of which few are close. */
 export function createCountEdits(wanted: string): (text: string, most: number) => number {
   const counts = new Uint8Array(PLACES);
   for (let index = 0; index < wanted.length; index += 1) {

@@ -102,7 +102,7 @@ export function toRawJson<Value extends object>(value: Value): Value | RawJson {
   return text === undefined ? value : new RawJson(text);
 }
 
-/** Replaces members with their texts: all if the text of the value is known, otherwise each object whose text is. */
+/** Replaces members with their text: all if the text of the value is known, otherwise each object whose text is. */
 export function toRawMembers(value: JsonObject): JsonObject {
   const parts = cutMembers(findText(value) ?? '', []);
   return Object.fromEntries(

@@ -33,7 +33,7 @@ const USER_INFO = /[a-z][a-z0-9+.-]{0,30}:\/\/(?:([^\s/?#@:]*):)?([^\s/?#@]+)@/d
 
 const PARAMETER = /[?&;#]([^\s=&;#]{1,100})=([^\s&;#]+)/dg;
 
-/** Part of a text that looks like a secret. */
+/** Part of a string that looks like a secret. */
 interface SecretPart {
   readonly start: number;
   readonly end: number;
@@ -165,7 +165,7 @@ const QUERY = /\{?(?:[?#]|%(?:25)*(?:3f|23)).*$/is;
 const SCHEME = /^[a-z][a-z0-9+.-]*:/i;
 const AT = /@|%(?:25)*40/gi;
 
-/** Strips a text that is meant to be a URI, in linear time. */
+/** Strips a string that is meant to be a URI, in linear time. */
 export function stripUri(uri: string): string {
   // Browsers drop these characters (WHATWG URL, "basic URL parser") and read a backslash as a slash.
   const told = uri
@@ -192,7 +192,7 @@ function findHost(text: string) {
 const URI_IN_TEXT = /(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*:[^\s"\\]+|(?<![:\w])\/\/[^\s"\\]+/gi;
 
 /**
- * Strips the URIs in a text from others, such as a server's message. URIs without slashes lose only their query:
+ * Strips the URIs in text from others, such as a server's message. URIs without slashes lose only their query:
  * `name:ada@example.com` is usually not a URI.
  */
 export const stripUrisIn = (text: string): string =>

@@ -102,7 +102,7 @@ export function cutJson(text: string, path: JsonPath): string | undefined {
   return start === undefined ? undefined : text.slice(start, findEndOfValue(text, start));
 }
 
-/** The texts of all members of the object at the path, by name, in a single pass. */
+/** The JSON text of all members of the object at the path, by name, in a single pass. */
 export function cutMembers(text: string, path: JsonPath): ReadonlyMap<string, string> {
   const cut = new Map<string, string>();
   const start = findValue(text, path);

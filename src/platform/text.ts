@@ -63,7 +63,7 @@ const beginsWithMark = (bytes: Uint8Array) => MARK.every((byte, at) => bytes[at]
 export const dropByteOrderMark = (bytes: Buffer): Buffer =>
   beginsWithMark(bytes) ? bytes.subarray(MARK.length) : bytes;
 
-/** True if a text in pieces begins with the mark. */
+/** True if a string in pieces begins with the mark. */
 export function hasByteOrderMark(pieces: readonly Uint8Array[]): boolean {
   const [first] = pieces;
   // Fast path: nearly no text does.

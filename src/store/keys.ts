@@ -114,9 +114,9 @@ export const LOGOUT_COUNT_KEY = 'oauth:logouts';
 /** Marks the logins of a user, of a client, of a session at the provider, or all, as ended; `hash` names which. */
 export const buildLogoutKey = defineGlobalKeys('oauth:logout');
 
-/** Marks a logout token of the provider as received; `hash` is that of issuer and `jti`. */
+/** Marks a logout token from the provider as received; `hash` is the hash of issuer and `jti`. */
 export const buildLogoutTokenKey = defineGlobalKeys('oauth:logout-token');
-/** Marks an assertion of a client as used; `hash` is that of client and `jti`. */
+/** Marks a client's assertion as used; `hash` is the hash of client and `jti`. */
 export const buildAssertionKey = defineGlobalKeys('oauth:client-assertion');
 /** Marks an assertion about a user (ID-JAG) as used; `hash` is that of issuer and `jti`. */
 export const buildUserAssertionKey = defineGlobalKeys('oauth:user-assertion');

@@ -24,7 +24,7 @@ export interface Store extends KeyValue, Sessions, Windows, Bus {
 }
 
 /**
- * Values by key until they expire. Changes of a value that was read compare it (`compareAndSet`): another replica may have changed
+ * Values by key until they expire. Changes to a value that was read compare it (`compareAndSet`): another replica may have changed
  * it meanwhile. Secret values are sealed (records.ts).
  */
 export interface KeyValue {

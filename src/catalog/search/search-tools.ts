@@ -248,7 +248,7 @@ type CountTokens = (tool: JsonObject) => number;
 
 let counting: CountTokens | undefined;
 
-/** Loaded on demand. Models differ by a few percent, and the estimate is no more accurate (docs/decisions/0020-tokens.md). */
+/** Loaded on demand. Models differ by a few percent, and the estimate is as rough (docs/decisions/0020-tokens.md). */
 export async function loadCountTokens(): Promise<CountTokens> {
   const { estimateTokenCount } = await import('tokenx');
   // As clients pass the tool to models; output schemas, annotations and icons are not passed.

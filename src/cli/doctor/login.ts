@@ -196,7 +196,7 @@ function tellRegistration(registration: ProbeRegistration | undefined) {
 
 // Which clients could log in, which could not, and why.
 
-/** Evaluates the known clients by the findings of the walk. */
+/** Reports which of the known clients can log in, based on what the walk found. */
 export async function checkClients(walk: Walk): Promise<Found> {
   // Without authentication there is no login.
   if ((await walk.callWithoutToken()).status !== 401) return [];

@@ -34,7 +34,7 @@ export async function checkLogins(
   const found = await Promise.all(
     servers.map(async (server) => ({ server, login: await findLogin(server, settings) })),
   );
-  // According to the file and the servers; issuers that a running gateway also knows are in its store.
+  // Issuers from the file and the servers only. A running gateway may know more, from its store.
   const listIssuers = ({ server, login }: (typeof found)[number]) => {
     const configured = describeConfigured(server.auth.authorizationServer);
     if (login.kind === 'problem') return configured === undefined ? [] : [configured];

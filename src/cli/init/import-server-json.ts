@@ -88,7 +88,7 @@ interface PackageKind {
   readonly variableFlag?: string;
 }
 
-/** None of these patterns matches a text that begins like an option. */
+/** None of these patterns matches a value that begins like an option. */
 const KINDS: Readonly<Record<string, PackageKind>> = {
   npm: {
     registry: /^https:\/\/registry\.npmjs\.org\/?$/,
@@ -238,7 +238,7 @@ function createInputs(server: string, changes: MovedSecret[]) {
   }
 
   return {
-    /** Fills in a text with `{variables}`. */
+    /** Fills in a value with `{variables}`. */
     fillIn,
     /** Reads `headers` or `environmentVariables` by name. */
     readNamed(member: string, given: unknown) {

@@ -116,7 +116,7 @@ export function moveSecrets(
     return rest;
   }
 
-  /** Notes a text that still looks like a secret: the user has to decide. */
+  /** Notes a value that still looks like a secret: the user has to decide. */
   function noteLeft(member: string, text: string) {
     if (looksLikeSecret(text)) note(member, 'left: it looks like a secret, move it yourself');
     return text;

@@ -93,7 +93,7 @@ function readLine(text: string) {
     typeof event === 'string' && Object.hasOwn(EVENTS, event) ? EVENTS[event] : undefined;
   if (kind === undefined || outcome === 'started') return undefined;
   const name = readText(line[kind]);
-  // A call without a name refers to no item.
+  // A call without a name does not refer to an item.
   if (name === undefined) return undefined;
   return {
     /** ISO 8601; undefined for any other format. */

@@ -1,4 +1,4 @@
-// Detects changes of a file by polling once a second: system watchers miss files that are replaced by a rename, reached through
+// Detects changes to a file by polling once a second: system watchers miss files that are replaced by a rename, reached through
 // symbolic links (ConfigMaps), or on a network drive.
 
 import { statSync } from 'node:fs';

@@ -169,7 +169,7 @@ const claimName = matching(
   'the name of a claim, such as groups or https://example.com/groups, or a path, such as realm_access.roles',
 );
 
-/** Exactly one @, so that `*@example.com` matches a domain, and not any text that ends this way. */
+/** Exactly one @, so that `*@example.com` matches a domain, and not any string that ends this way. */
 const emailGlob = textWith(
   (text) => text.length <= MAX_GLOB_LENGTH && /^[^@\s]+@[^@\s]+$/.test(text),
   'an address',

@@ -62,7 +62,7 @@ export const buildRedirectUri = (baseUrl: string, server: Server, source?: Clien
     ? baseUrl + CALLBACK_PATH
     : buildOwnRedirectUri(baseUrl, server);
 
-/** The redirect URI that the server has, or should have. */
+/** The server's own redirect URI, whether or not it uses the common one at present. */
 export const buildOwnRedirectUri = (baseUrl: string, { name }: Server): string =>
   `${baseUrl}${CALLBACK_PATH}/${name}`;
 

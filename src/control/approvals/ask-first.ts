@@ -29,7 +29,7 @@ interface Question {
   readonly relay: Relay;
 }
 
-/** Maximum length of a form, in characters: longer texts are shown on the page. */
+/** Maximum length of a form, in characters: longer ones are shown on the page. */
 const MAX_FORM = 2000;
 
 export function createAskFirst(
@@ -294,7 +294,7 @@ const describeQuestion = ({ call, asked: { args, meta, clientId } }: Question) =
     meta === undefined ? '' : `Metadata (_meta):\n${showJson(meta)}\n\n`
   }${clientId === undefined ? 'Your app' : `The app ${JSON.stringify(clientId)}`} asks for it.`;
 
-// Texts for models and people.
+// Messages for models and people.
 
 const BY = 'approval';
 

@@ -123,8 +123,8 @@ export const version = defineMember(
 
 export interface BuiltInGuard<Use extends GuardUse> extends GuardKind<Use> {
   /**
-   * Inspects a message, step by step. `value` may be of any size and depth: `size.ts` walks one in steps; guards that search texts
-   * use `createTextJudge` of `text-guard.ts`.
+   * Inspects a message, step by step. `value` may be of any size and depth: `size.ts` walks one in steps; guards that search
+   * strings use `createTextJudge` of `text-guard.ts`.
    */
   createJudge(use: Use): JudgeMessage;
 }

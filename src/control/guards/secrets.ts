@@ -163,7 +163,7 @@ const TELLING = /aws|secretaccesskey/i;
 
 function findSecrets(text: string, _form: Form, name: string): readonly FoundText[] {
   if (text.length < MIN_LENGTH) return NONE;
-  // Only the end of a name counts: it may be long, and apply to many texts.
+  // Only the end of a name counts: it may be long, and apply to many strings.
   const before = `${name.slice(-64)}=`;
   if (!TELLING.test(before)) return findInText(text);
   return findInText(before + text).flatMap(({ start, end, ...found }) =>

@@ -68,7 +68,7 @@ const QUOTES = 2;
 /** Maximum characters of a text per step. */
 const PIECE = 65_536;
 
-/** True for short texts and values without members. */
+/** True for short strings and values without members. */
 const isShort = (value: unknown): boolean =>
   typeof value === 'string' ? value.length < A_VALUE : !Array.isArray(value) && !isObject(value);
 

@@ -1,4 +1,4 @@
-// §26.4: a guard that searches texts: as they are, and as their recipient may interpret them.
+// §26.4: a guard that searches strings: as they are, and as their recipient may interpret them.
 
 import { isUtf8 } from 'node:buffer';
 import { choice } from '../../config/file/shapes/scalar.ts';
@@ -8,7 +8,7 @@ import { dropTerminalSequences } from '../../platform/text.ts';
 import { PASS } from './ask-guard.ts';
 import { A_VALUE, type JudgeMessage, MANY, type Steps } from './define-guard.ts';
 
-/** Something in a text that must not pass. */
+/** Something in a string that must not pass. */
 export interface FoundText {
   readonly start: number;
   readonly end: number;
@@ -41,7 +41,7 @@ export function createTextJudge(
   return function* judgeText({ value }) {
     const found = new Set<string>();
     const redacted = yield* mapTexts(value, (text, name, form) => {
-      // Most texts are short, and have only one reading.
+      // Most strings are short, and have only one reading.
       const isAsItStands = text.length <= PART && !SPECIAL.test(text);
       return isAsItStands && find(text, form, name).length === 0
         ? text
@@ -149,7 +149,7 @@ export type Form = 'text' | 'base64' | 'bytes';
 type MapText = (text: string, name: string, form: Form) => string | Steps<string>;
 
 /**
- * The value with each of its texts replaced, including member names; the same object if nothing is replaced. The base64 of a
+ * The value with each of its strings replaced, including member names; the same object if nothing is replaced. The base64 of a
  * member `blob` or `data` is also checked in decoded form.
  */
 function* mapTexts(value: unknown, map: MapText, name = ''): Steps<unknown> {
@@ -239,8 +239,8 @@ function toUtf16(bytes: Buffer): Buffer | undefined {
   return mark === 'feff' ? Buffer.from(bytes.subarray(0, bytes.length & ~1)).swap16() : undefined;
 }
 
-// §26.4: other texts that programs derive from a text before they act on it: JSON within a text, addresses, Markdown, HTML, CSS,
-// terminals.
+// §26.4: other text that programs derive from a string before they act on it: JSON within a string, addresses, Markdown, HTML,
+// CSS, terminals.
 
 export type ReadText = (text: string) => string;
 

@@ -230,7 +230,7 @@ export async function completeRules(
   return rules;
 }
 
-/** A problem for each unknown view in `who`: such a rule applies to no caller. */
+/** A problem for each unknown view in `who`: such a rule does not apply to any caller. */
 export const describeMissingViews = (
   rules: readonly RuleConfig[],
   views: readonly string[],

@@ -57,7 +57,7 @@ export interface ProtectedEndpoint extends EndpointBase {
   readonly kind: 'protected';
   readonly limit: LimitGroup;
   readonly body?: 'json';
-  /** Called before the token check, and not counted. @throws GatewayError if the endpoint is offered to no caller. */
+  /** Called before the token check, and not counted. @throws GatewayError if the endpoint is not offered to any caller. */
   checkOffered?(request: GatewayRequest): void;
   /** Has no effect. @throws GatewayError for an invalid message. */
   judge(call: ProtectedCall): JudgedCall;

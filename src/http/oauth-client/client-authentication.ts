@@ -50,7 +50,7 @@ const ASSERTION_SECONDS = 60;
 
 export type AuthenticateForm = ReturnType<typeof createAuthenticateForm>;
 
-/** Authenticates a form by any of the methods. */
+/** Authenticates a form with any of the methods. */
 export const createAuthenticateForm = (keys: SigningKeys, clock: Clock) =>
   async function authenticateForm(
     { id, secret, method, audience }: OAuthClient,

@@ -74,10 +74,10 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
   const readBody = createBodyReader(runtime);
 
   /**
-   * Checks the token, then the body, which is read only behind a valid token, then the message. The token decides which
+   * Checks the token, then the body, which is read only if the token is valid, then the message. The token decides which
    * windows count the call.
    *
-   * @throws GatewayError if it is unknown who calls, and while a limit is known to refuse.
+   * @throws GatewayError if the caller cannot be identified, or while a rate limit is known to be exhausted.
    */
   async function checkProtected(
     exchange: IncomingExchange,

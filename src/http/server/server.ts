@@ -46,7 +46,7 @@ const MAX_TURNS = 100;
 /** When the service closes, a connection without a request yet may send one for this long. */
 const FIRST_REQUEST_MS = 1000;
 
-/** Maximum size of the header section without the token, in bytes; more is 431. */
+/** Maximum size of the header section without the token, in bytes; more than that returns 431. */
 const OTHER_HEADERS_BYTES = 16_384;
 
 export type HttpServer = ReturnType<typeof createHttpServer>;

@@ -29,7 +29,7 @@ interface KnownGrant extends Pick<StoredGrant, 'grant' | 'version'> {
   /** The client that logged in as itself, as the configuration file had it when the users were made. */
   usersOf: MachineClient | undefined;
   readonly userKey: string;
-  /** It has been recorded that the tokens of this generation are in use. */
+  /** True once use of this generation's tokens has been recorded. */
   isUseNoted: boolean;
 }
 

@@ -90,7 +90,7 @@ interface TokenInspection {
 interface TokenRules
   extends Pick<ProviderConfig, 'issuer' | 'audience' | 'audienceClaim'>,
     Pick<RequiredAuthConfig, 'clockToleranceSeconds'> {
-  /** `BASE_URL`, the name of the gateway, also towards servers (§18.6). No user may have it. */
+  /** `BASE_URL`, which identifies the gateway, including to servers (§18.6). No user's `sub` may equal it. */
   readonly baseUrl: string;
   /** Claims that only tokens of another kind have. */
   readonly foreignClaims: readonly ForeignClaim[];

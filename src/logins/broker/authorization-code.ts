@@ -52,7 +52,7 @@ export function createAuthorizationCodeGrant(
         if (asked.scopes?.some((one) => !scopes.includes(one))) fail('invalid_scope');
         if (asked.resources?.some((one) => !coversResource(resources, one, runtime))) failTarget();
       } catch (refusal) {
-        // It results in no grant: the provider's tokens are revoked.
+        // No grant results from it: the provider's tokens are revoked.
         void ends.tellProviderInTurn(issued);
         throw refusal;
       }
@@ -156,7 +156,7 @@ function findCodeProblem(
   if (issued.clientId !== clientId) return 'The code was issued to another client.';
   if (issued.redirectUri !== redirectUri)
     return 'The redirect_uri does not match the one in the authorization request.';
-  // RFC 7636 §4.6: by S256, the only method that is offered.
+  // RFC 7636 §4.6, with S256, the only method supported.
   return VERIFIER.test(verifier) && hashSha256(verifier) === issued.codeChallenge
     ? undefined
     : 'The code_verifier does not match the code_challenge.';

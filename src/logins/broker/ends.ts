@@ -29,7 +29,7 @@ const MAX_TOLD = 8;
 const MAX_WAITING = 10_000;
 /** Batch size of one selection, to leave room for others. */
 const MAX_TOLD_AT_ONCE = 100;
-/** A grant that is refreshed while the list is read moves to the front: the list is read again until a pass ends nothing. */
+/** A grant that is refreshed while the list is read moves to the front: the list is read again until a pass does not end any. */
 const MAX_PASSES = 10;
 /** If the store fails, it fails for all of them in the same way. */
 const MAX_LOGGED = 10;

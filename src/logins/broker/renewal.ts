@@ -88,7 +88,7 @@ export function createGrantRenewal(
         sid: identity.sid ?? current.sid,
         renewedAt: clock.now(),
       }));
-      // A session that ends at the provider while the grant moves into it is in no list that was read.
+      // A session that ends at the provider while the grant moves into it is not in any list that was read.
       if (identity.sid !== undefined && identity.sid !== grant.sid) {
         const login = { ...identity, clientId: grant.client.id, logoutMark };
         if (await logouts.isOver(login)) return end(grant, SESSION_ENDED);

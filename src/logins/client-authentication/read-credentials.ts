@@ -130,7 +130,7 @@ export function readAssertion(
   if (now >= exp + clockToleranceSeconds) failClaim('exp', exp, `more than ${now}`);
   const latest = now + MAX_ASSERTION_SECONDS + clockToleranceSeconds;
   if (exp > latest) failClaim('exp', exp, `at most ${latest}`);
-  // Both are optional, but must not be in the future; nor may the assertion be older than the maximum lifetime.
+  // `iat` and `nbf` are optional, but neither may be in the future. The assertion must not be older than the maximum lifetime.
   const begin = Math.min(now + clockToleranceSeconds, exp);
   for (const name of ['iat', 'nbf']) {
     if (claims[name] === undefined) continue;

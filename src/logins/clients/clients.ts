@@ -34,7 +34,7 @@ export type Client = {
 
 export type Clients = ReturnType<typeof createClients>;
 
-/** `unauthenticated_client` is a 401: it makes a client with an expired registration register again. */
+/** `unauthenticated_client` returns 401: it makes a client with an expired registration register again. */
 type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
 
 /** Share of a registration's lifetime within which it is not renewed again. */

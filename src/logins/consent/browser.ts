@@ -52,7 +52,7 @@ export interface Approval {
 
 /**
  * `listShownScopes` returns the scopes that the client is granted, as the consent page shows them. `logouts` is undefined in proxy
- * mode: there the gateway knows no users, and logs none out.
+ * mode: there the gateway does not know any users, and does not log anyone out.
  */
 export function createApprovals(
   { config, store }: Runtime,

@@ -197,8 +197,8 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
       await changing.catch(() => {});
     },
     /**
-     * The provider refused a refresh. If the refusal is permanent, the grant may have ended: by reuse of a token, say. Never rejects.
-     * Tokens of unknown grants have no effect: made-up ones must not fill the store.
+     * The provider refused a refresh. If the refusal is permanent, the grant may have been revoked, for example because a token
+     * was reused. Never rejects. Tokens of unknown grants have no effect: made-up ones must not fill the store.
      */
     async endAfterRefusal(grantId: string | undefined, status: number) {
       if (grantId === undefined || status >= 500 || status === 429) return;

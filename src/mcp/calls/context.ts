@@ -91,7 +91,7 @@ export interface CallContext extends CallerContext {
   withMeta(meta: JsonObject | undefined): CallContext;
 }
 
-/** A call of a tool, prompt or resource. Guards may change it; its final content is what runs. */
+/** A call to a tool, prompt or resource. Guards may change it; its final content is what runs. */
 export interface ItemCall {
   target: Target;
   /** As the client named it, on the path of this catalogue. */

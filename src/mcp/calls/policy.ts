@@ -13,7 +13,7 @@ export interface PolicyItem {
   readonly name: string;
   /** The name of the server behind the gateway; `''` for the built-in catalogue. */
   readonly server: string;
-  /** The server's own claims; `{}` without any. */
+  /** The server's own claims about the item; `{}` if there are none. */
   readonly annotations: JsonObject;
   /**
    * Set for an item that stands for all items of a server, such as the tool for logging in to it (§24.3): the prefix of their

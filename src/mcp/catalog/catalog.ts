@@ -38,7 +38,7 @@ export interface Catalog {
   describe?(caller: Caller): Promise<CatalogDescription>;
   readonly listTools: ListItems<ToolDescription>;
   callTool(name: string, args: Arguments, context: Context): Promise<ToolResult | RawResult>;
-  /** How calls of the tool can become tasks (ext-tasks); undefined for tools without tasks, and for unknown ones. */
+  /** How calls to the tool can become tasks (ext-tasks); undefined for tools without tasks, and for unknown ones. */
   findTask?(tool: string): TaskTool | undefined;
   /** Arguments of the tool that clients mirror in headers (`x-mcp-header`); empty for an unknown tool. */
   mirroredParams(

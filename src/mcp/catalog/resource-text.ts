@@ -15,7 +15,7 @@ export function decodeResource(uri: string): string | undefined {
   return decoded !== undefined && isUnambiguous(decoded) ? decoded : undefined;
 }
 
-/** Memoizes results of `decodeResource` for texts that take a long time: a server may list thousands of them. */
+/** Memoizes results of `decodeResource` for strings that take a long time: a server may list thousands of them. */
 export function createDecodeResource(): (uri: string) => string | undefined {
   /** By the SHA-256 of the decoded text. */
   const known = createBoundedMap<string, boolean>('resourceTexts');

@@ -81,7 +81,7 @@ export function createSessionStreams(
   }
 
   /**
-   * Sends the changes of a catalogue to the stream of a session. A class: thousands stay open for minutes, and closures would
+   * Sends the changes to a catalogue to the stream of a session. A class: thousands stay open for minutes, and closures would
    * take four times the memory.
    */
   class SessionListener implements CatalogListener {

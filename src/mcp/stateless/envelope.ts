@@ -75,7 +75,7 @@ function checkHeader(name: string, value: string | undefined, bodyValue: unknown
   if (value !== bodyValue) failMismatch(name, value, bodyValue);
 }
 
-/** `Mcp-Name` names the tool, prompt, resource or task; the method itself checks a body without a name. */
+/** `Mcp-Name` must match the tool, prompt, resource or task in the body. A body without a name is left to the method. */
 export function checkNameHeader(
   request: GatewayRequest,
   { item, namedBy: ownParam }: Method,

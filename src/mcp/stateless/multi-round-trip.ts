@@ -213,7 +213,7 @@ interface RequestProgress {
 const MAX_KEPT = 4096;
 
 /**
- * Serializes before the tool runs, which may change its arguments. Hardly any call asks: only long texts are hashed in advance.
+ * Serializes before the tool runs, which may change its arguments. Hardly any call asks: only long strings are hashed in advance.
  */
 function prepareBinding(
   user: UserContext | undefined,

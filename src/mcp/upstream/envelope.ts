@@ -225,7 +225,7 @@ export function canReadDirectories(capabilities: JsonObject): boolean {
   return isObject(settings) && settings.directoryRead === true;
 }
 
-/** MCP "Resources": whether it announces changes of subscribed resources. */
+/** MCP "Resources": whether the server announces changes to subscribed resources. */
 export const canSubscribe = ({ resources }: JsonObject): boolean =>
   isObject(resources) && resources.subscribe === true;
 

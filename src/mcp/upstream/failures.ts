@@ -64,7 +64,7 @@ function toErrorResult(method: RelayedRequest['method'], text: string): RawResul
   return { content: [{ type: 'text', text }], isError: true };
 }
 
-/** MCP 2026-07-28: a missing client capability is a 400, even if it is a server that needs it. */
+/** MCP 2026-07-28: a missing client capability returns 400, even if it is a server that needs it. */
 const failWithJsonRpc = (jsonRpc: JsonRpcErrorObject, era: Era): never =>
   fail(
     era === 'stateless' && jsonRpc.code === catalogue.missing_client_capability.jsonrpc.code

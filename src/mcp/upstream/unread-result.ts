@@ -167,7 +167,7 @@ const readShortMembers = (bytes: Buffer, members: readonly ScannedMember[]): Jso
 
 const failToRead = (): never => failUpstream('The server answered with a text that is no JSON.');
 
-// The outline of a long result, without its long texts: enough to see whether clients can read it.
+// The outline of a long result, without its long strings: enough to see whether clients can read it.
 
 /** Maximum size of a value that is parsed, in bytes. */
 const MAX_PARSED = 4096;

@@ -48,7 +48,7 @@ export interface Upstream {
    * subscription: also of the resources that it subscribed to (`uris` in the stateless era).
    */
   listen(caller: UpstreamCaller, listener: UpstreamListener, uris?: readonly string[]): () => void;
-  /** Called with each change of `isUp`. */
+  /** Called whenever `isUp` changes. */
   onStateChange(listener: (isUp: boolean, reason: string) => void): void;
   /** Ends what was opened for the client's session, if credentials still allow it. Never rejects. */
   endSession(caller: UpstreamCaller): Promise<void>;
@@ -158,7 +158,7 @@ export interface UpstreamListener {
   resourceUpdated(uri: string): void;
   /** The user has completed an interaction at a URL (MCP 2025-11-25 "Elicitation"). */
   elicitationCompleted?(elicitationId: string): void;
-  /** Params of `notifications/message` that belong to no call, but to the caller's own session at the server. */
+  /** Params of `notifications/message` that do not belong to a call, but to the caller's own session at the server. */
   logged?(params: JsonObject): void;
 }
 

@@ -9,11 +9,11 @@ export class InvalidResponse extends Error {
 
 /** Receives the data read. */
 interface ResponseSink {
-  /** For the answer itself; informational ones (1xx) are skipped. */
+  /** Called for the final response; informational responses (1xx) are skipped. */
   onHead(status: number, headers: IncomingHttpHeaders): void;
-  /** A part of the body. The bytes are the receiver's own. */
+  /** Called for each part of the body. The receiver may keep the bytes. */
   onBody(bytes: Buffer): void;
-  /** Once; `isReusable` says whether another request may be sent over the connection. */
+  /** Called once; `isReusable` says whether another request may be sent over the connection. */
   onComplete(isReusable: boolean): void;
 }
 

@@ -88,7 +88,7 @@ export const CAPACITY = {
   /** Decisions of rules, for all callers: some 15 MB. */
   decisions: 100_000,
   decidedCallers: 10_000,
-  /** Texts of list entries with the guards' verdicts. */
+  /** Text of list entries with the guards' verdicts. */
   guardedTexts: 20_000,
   /** Servers' schemas, and for each if it compiles. */
   schemas: 2_000,

@@ -37,7 +37,7 @@ export const forward = defineCredentialType<ForwardAuth>({
           throw new CredentialError(
             'tokens are forwarded by https only, and its address has none; only the operator of this service can change that',
           );
-        // Only a server that receives the provider's token of a grant has to be able to read its audience.
+        // The audience of a grant's provider token is not checked here: only the server that receives it has to be able to read it.
         if (user.grant !== undefined)
           return getProviderToken(user).then((token) => {
             if (token === undefined) throw new CredentialError(describeMissingToken(user));

@@ -116,7 +116,7 @@ function findDoorAnswer(relay: Relay) {
   return typeof id === 'string' ? { server, id, response: inputResponses[KEY] } : undefined;
 }
 
-// Texts for people and models. A link is for one user only.
+// Messages for people and models. A link is for one user only.
 
 function describeNeed(server: string, { why, scopes }: ConnectionNeeded, isShared: boolean) {
   if (scopes !== undefined && scopes.length > 0)

@@ -7,7 +7,7 @@ import { InvalidResponse } from '../../platform/http-client/read-response.ts';
 import { isObject } from '../../platform/json.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 
-/** Converts the failure of a connection. */
+/** Converts a connection failure. */
 export function toConnectionError(cause: unknown, hasAnswered: boolean): UpstreamError {
   const fail = (words: string) => new UpstreamError('invalid', words, { cause });
   // Concerns one request, and not the server as a whole.

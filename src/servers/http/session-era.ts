@@ -264,7 +264,7 @@ interface SessionRequests {
   readonly timeoutMs: number;
   readonly connection: HttpConnection;
   readonly findSessionState: ReturnType<typeof createFindSessionState>;
-  /** Receives a notification that belongs to no request. */
+  /** Receives a notification that does not belong to a request. */
   readonly notify: ServerListeners['notify'];
 }
 
@@ -301,7 +301,7 @@ class SessionCall extends ServerCall {
   protected override async onRequest(message: ServerRequest): Promise<void> {
     const { caller, request, session } = this;
     const response = await session.questions.answer(message, request.onRequest?.bind(request));
-    // Without credentials the server waits in vain, until the call ends.
+    // Without credentials the server waits for an answer that never comes, until the call ends.
     if (response !== undefined)
       await this.requests.connection.send(caller, response, session).catch(() => {});
   }

@@ -139,7 +139,7 @@ export function createSessionStream(
         } else if (!routeToSession(message, session)) audience.notify(message);
       }
 
-      /** A message that belongs to no call is for this client only if both have sessions. */
+      /** A message that does not belong to a call is for this client only if both have sessions. */
       function log(params: JsonObject) {
         const [first, second] = session.openRequests.list();
         // If there is only one request, the message belongs to it.

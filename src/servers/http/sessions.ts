@@ -40,7 +40,10 @@ interface SessionLife {
 
 interface Entry {
   readonly session: ServerSession;
-  /** The caller whose credentials end a shared session; undefined for that of a client's session. */
+  /**
+   * The caller whose credentials are used to terminate a shared session; undefined if the session belongs to one client
+   * session.
+   */
   sharedBy: UpstreamCaller | undefined;
   /** The client's session, which is the key of its record. */
   readonly sessionId: string | undefined;

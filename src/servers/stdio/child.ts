@@ -27,7 +27,7 @@ interface Child {
 interface ChildHandlers {
   /** Called for each line of standard output; returns the number of messages that it counts as. */
   onLine(line: Buffer): number;
-  /** Called for each line of error output, or the beginning of a long one. */
+  /** Called for each line of stderr, or the beginning of a long one. */
   onErrorLine(line: Buffer): void;
   /** Counts the memory of messages; undefined if it is bounded otherwise. */
   countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
@@ -242,7 +242,7 @@ export interface EndReason {
   readonly failure?: UpstreamFailure;
   /** Advice for the operator, as a sentence that may contain paths. */
   readonly advice?: string;
-  /** The last lines of its error output, only for the operator. */
+  /** The last lines of its stderr, only for the operator. */
   readonly lastWords?: readonly string[];
 }
 

@@ -169,7 +169,7 @@ export function createProgramListeners(
       }
       return {};
     },
-    /** A notification from the key's process that belongs to no request. */
+    /** A notification from the key's process that does not belong to a request. */
     notify(key: ProcessKey, message: ServerNotification) {
       const change = readChange(message);
       if (change === undefined) return;

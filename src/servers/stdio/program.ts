@@ -142,7 +142,7 @@ export function startWithout<Started>(
   }
 }
 
-// §18.3: writes a server's error output, and stray lines, to the gateway's log.
+// §18.3: writes a server's stderr, and stray lines, to the gateway's log.
 
 const MAX_CHARACTERS = 1000;
 
@@ -182,9 +182,9 @@ function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock) {
   return {
     /** Prepares a line for the log: short, escaped, and without secrets. */
     toText,
-    /** Logs a line of error output. */
+    /** Logs a line of stderr. */
     writeErrorLine: (line: Buffer) => writeLine('error output', line),
-    /** Logs a line of standard output that is not a message, like error output, with a warning once a minute. */
+    /** Logs a line of stdout that is not a message, like stderr, with a warning once a minute. */
     writeStrayLine(line: Buffer) {
       if (line.length > 0) warnOfStrayLines(line);
       writeLine('standard output', line);
@@ -199,7 +199,7 @@ const listSecretLines = (secrets: readonly string[]): readonly string[] =>
     .filter((value) => value.length >= MIN_SECRET)
     .sort((a, b) => b.length - a.length);
 
-// §18.3: reads a sample of a process's error output: it may write a million lines per second, of which the log accepts a hundred
+// §18.3: reads a sample of a process's stderr: it may write a million lines per second, of which the log accepts a hundred
 // per minute.
 
 /** Maximum bytes read per line. */

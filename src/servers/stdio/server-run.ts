@@ -60,7 +60,7 @@ export function startRun(
   const isShared = key === GATEWAY_KEY;
   let readyAt: number | undefined;
   let hasEnded = false;
-  /** The last lines of error output, copied. */
+  /** The last lines of stderr, copied. */
   const lastLines: Buffer[] = [];
 
   const canAttribute = config.isolation !== 'shared';

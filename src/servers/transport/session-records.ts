@@ -103,7 +103,7 @@ export function createSubscriptionMemory(
   channel: string,
   onChange: (sessionHash: string) => void,
 ) {
-  /** Changes of one session are applied one after the other. */
+  /** Changes to one session are applied one after the other. */
   const changing = new Map<string, Promise<void>>();
   let unsubscribe: (() => void) | undefined;
 

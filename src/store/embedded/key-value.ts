@@ -33,7 +33,7 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     string,
     { readonly version: string; readonly expiresAt: number }
   >('storedVersions');
-  /** The number of pending changes of a key: until they are on disk, reads return the value before them. */
+  /** The number of pending changes to a key: until they are on disk, reads return the value before them. */
   const pendingChanges = new Map<string, number>();
 
   function read(key: string) {
@@ -42,7 +42,7 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     return record !== undefined && record.expiresAt > clock.now() ? record.value : undefined;
   }
 
-  /** Runs every change of values in a transaction, and invalidates cached versions of these keys. */
+  /** Runs every change to values in a transaction, and invalidates cached versions of these keys. */
   async function change<Result>(keys: readonly string[], task: () => Result): Promise<Result> {
     for (const key of keys) {
       grantVersions.delete(key);

@@ -4,7 +4,10 @@
 let underWay = 0;
 let isEnding = false;
 
-/** Once the process ends, no write begins: like a write that the exit interrupts, it never settles. */
+/**
+ * Once the process is exiting, new writes are not started; their promises never settle, like those of writes that the exit
+ * interrupts.
+ */
 export async function trackWrite<Result>(begin: () => Promise<Result>): Promise<Result> {
   if (isEnding) return new Promise(() => {});
   underWay += 1;

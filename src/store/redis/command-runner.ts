@@ -56,7 +56,7 @@ export function createCommandRunner(
   const withDeadline = createDeadline();
 
   client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
-    // A cluster only reports that all nodes failed; the error of the last node has the reason.
+    // A cluster's error only says that all nodes failed; the last node's error has the reason.
     lastError = error.lastNodeError ?? error;
   });
   // Down as soon as the client loses its connection.

@@ -1,4 +1,4 @@
-// STORE_READS=tracked: reports changes of records that this process has read. Redis remembers the reads of one connection, and
+// STORE_READS=tracked: reports changes to records that this process has read. Redis remembers the reads of one connection, and
 // notifies another one about changes (CLIENT TRACKING with REDIRECT): with RESP2, since ioredis does not pass on unknown RESP3
 // pushes. Nothing ever waits for these two connections.
 import type { Redis } from 'ioredis';
@@ -24,7 +24,7 @@ export function createTracking(
   commandClient: Redis,
   { sessionKeyPrefix, backoff, clock, log }: RedisAccess,
   onChange: (key: string) => void,
-  /** Called when tracking is lost: any record may have changed, and no changes of earlier reads will be reported. */
+  /** Called when tracking is lost: any record may have changed, and no changes to earlier reads will be reported. */
   onLoss: () => void,
 ) {
   /** Absent except for a moment during the test. */
@@ -166,7 +166,7 @@ export function createTracking(
       keepBeating();
       return heardAt !== undefined && measureSince(heardAt, clock) <= CERTAIN_MS;
     },
-    /** Changes of records that this connection reads are reported. Undefined if Redis reports none. */
+    /** Changes to records that this connection reads are reported. Undefined if Redis reports none. */
     getReader: () => (isReady ? pair?.reader : undefined),
     close() {
       isClosed = true;
@@ -224,7 +224,7 @@ export function openTrackingPair(commandClient: Redis, { onChange, onError, onEn
     listener,
     reader,
     /**
-     * Resolves once Redis notifies the listener about changes of the reader's records. @throws the error of Redis if it refuses.
+     * Resolves once Redis notifies the listener about changes to the reader's records. @throws the error of Redis if it refuses.
      */
     async prepare() {
       await ready;

@@ -29,7 +29,7 @@ type AuditOutcome =
   /** The user is asked for approval (2026-07-28): the client repeats the call with the answer, which is another line. */
   | 'asked';
 
-/** An action: its actor, and its object. Texts chosen by callers may be passed unchanged: they are truncated and escaped. */
+/** An action: its actor, and its object. Strings chosen by callers may be passed unchanged: they are truncated and escaped. */
 export interface AuditedAction {
   readonly event: AuditEvent;
   /** `sub` of the user. */

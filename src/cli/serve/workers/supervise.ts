@@ -41,7 +41,7 @@ const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 /** Milliseconds for a worker's shutdown besides its delay. A worker ends itself earlier, unless its main thread is blocked. */
 const END_MS = 16_000;
 
-/** `atStart`: the protection of the configuration file at start. `endMs`: milliseconds for a worker's shutdown. */
+/** `atStart`: the protection of the configuration file at startup. `endMs`: milliseconds for a worker's shutdown. */
 function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: number) {
   const running = new Set<WorkerProcess>();
   const shareMetrics = createMetricsMerger(running);
@@ -207,7 +207,7 @@ interface Family {
 }
 
 /**
- * Merges OpenMetrics texts: counters, histograms and quantities are summed. For the gauges below, the maximum counts.
+ * Merges OpenMetrics output: counters, histograms and quantities are summed. For the gauges below, the maximum counts.
  */
 export function mergeOpenMetrics(texts: readonly string[]): string {
   const merged = new Map<string, Family>();

@@ -1,4 +1,4 @@
-// Communication between the main process and its workers: the environment at start, messages later.
+// Communication between the main process and its workers: the environment at startup, messages later.
 
 import cluster, { type Worker } from 'node:cluster';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// Shapes for texts, numbers and flags, with the same rules as settings.
+// Shapes for strings, numbers and flags, with the same rules as settings.
 
 import { MAX_GLOB_LENGTH } from '../../../platform/glob.ts';
 import { isConnectionHeader } from '../../../platform/http-client/http-pool.ts';
@@ -67,7 +67,7 @@ export const freeText = (options: { readonly isSecret?: true } = {}): Shape<stri
     options,
   );
 
-/** One of these texts. */
+/** One of these strings. */
 export const choice = <const T extends string>(...values: T[]): Shape<T> =>
   scalar('string', oneOf(...values), { schema: { enum: values } });
 

@@ -11,7 +11,7 @@ import type { Lookup } from '../rules.ts';
 interface Inspection {
   /** The used part of each variable. */
   readonly lookups: ReadonlyMap<VariableName, Lookup>;
-  /** Regular expressions that texts are matched with. */
+  /** Regular expressions that strings are matched with. */
   readonly patterns: readonly string[];
   /** Problems of the expression. */
   readonly problems: readonly string[];
@@ -150,9 +150,9 @@ function describeUnknownFunction(call: FunctionCall) {
 
 /** Bounds on the input of an expression. */
 export interface Bounds {
-  /** Objects, lists, texts, numbers and so on. */
+  /** Objects, lists, strings, numbers and so on. */
   readonly values: number;
-  /** In all texts and names together. */
+  /** In all strings and names together. */
   readonly characters: number;
 }
 
@@ -189,7 +189,7 @@ export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue
     }
     if (source instanceof JsonNumber) {
       if (source.isDouble()) return source.valueOf();
-      // A server that parses it exactly would see a different number from the rule.
+      // A server that parses it exactly would see a different number than the rule does.
       throw new RoundedNumber(source.text);
     }
     if (typeof source === 'number' && !Number.isFinite(source)) failBounds();

@@ -135,7 +135,7 @@ interface UntypedTemplate extends ResourceTemplateDescription {
 }
 
 // The subset of RFC 6570 that resource templates need: {name} matches within one segment, one {+name} also matches slashes.
-// Matching searches for the texts between the variables, in linear time: the caller chooses the URI, and a regular expression
+// Matching searches for the literals between the variables, in linear time: the caller chooses the URI, and a regular expression
 // with several variables could be made to run for minutes.
 
 /** The names of the template's variables as a type: `service` and `path` for `x://{service}/{+path}`. */
@@ -162,7 +162,7 @@ function parseUriTemplate(template: string) {
     throw new DefinitionError(`Resource template ${template}: ${reason}.`);
   };
   const parts = template.split(/(\{[^{}]*\})/);
-  // Even indexes are texts, odd ones are variables.
+  // Even indexes are literals, odd ones are variables.
   const texts = parts.filter((_part, index) => index % 2 === 0);
   const variables = parts
     .filter((_part, index) => index % 2 === 1)
