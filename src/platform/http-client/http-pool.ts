@@ -171,7 +171,7 @@ class ConnectionClosed extends Error {
 }
 
 /** A class, since each request has one, mostly a reused one. */
-export class PooledConnection {
+class PooledConnection {
   private readonly owner: HttpPool;
   private readonly reader = new ResponseReader(this);
   private readonly connecting = new AbortController();
@@ -372,11 +372,7 @@ export const isConnectionHeader = (name: string): boolean => OWN.has(name.toLowe
  *
  * @throws UnsendableHeader
  */
-export function writeHead(
-  { method, headers, body }: HttpRequest,
-  target: string,
-  own: string,
-): string {
+function writeHead({ method, headers, body }: HttpRequest, target: string, own: string): string {
   let head = `${method} ${target} HTTP/1.1\r\n${own}`;
   for (const list of headers)
     for (let at = 0; at + 1 < list.length; at += 2) {

@@ -64,6 +64,16 @@ const answers = (): readonly JsonObject[] =>
   );
 const isWaiting = (word: string) => expect.poll(() => endings.has(word)).toBe(true);
 
+/** A client that answers a question once `answer` is called. */
+function holdAnswer() {
+  let answer = (_value: JsonObject) => {};
+  const onRequest = () =>
+    new Promise<JsonObject>((resolve) => {
+      answer = resolve;
+    });
+  return { onRequest, answer: (value: JsonObject) => answer(value) };
+}
+
 /** Lets what is on its way over loopback arrive. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate);
@@ -247,13 +257,9 @@ describe('a call whose server has no such stream', () => {
 });
 
 describe('a question on the stream of a session', () => {
-  test('§18.3 stops the time of the call until it is answered, and progress there puts it off', async () => {
+  test('§18.3 stops the time of the call until it is answered', async () => {
     behave();
-    let answer = (_value: JsonObject) => {};
-    const onRequest = () =>
-      new Promise<JsonObject>((resolve) => {
-        answer = resolve;
-      });
+    const { onRequest, answer } = holdAnswer();
     const called = call(sessionCaller(), 'a', { onRequest });
     await isWaiting('a');
     await advanceSlowly(clock, 9000);
@@ -272,11 +278,7 @@ describe('a question on the stream of a session', () => {
 
   test('§18.3 gives the call its whole time again by progress while it waits for its answer', async () => {
     behave();
-    let answer = (_value: JsonObject) => {};
-    const onRequest = () =>
-      new Promise<JsonObject>((resolve) => {
-        answer = resolve;
-      });
+    const { onRequest, answer } = holdAnswer();
     const told: JsonObject[] = [];
     const called = call(sessionCaller(), 'a', {
       onRequest,
