@@ -7,6 +7,7 @@ import type { MemoryResult } from './measure-memory.ts';
 import type { StartResult } from './measure-start.ts';
 import type { StreamsResult } from './measure-streams.ts';
 import type { ProfileResult } from './profile.ts';
+import type { Way } from './relay/ways.ts';
 import type { Figures } from './results.ts';
 import type { Plan, Series } from './rounds.ts';
 import type { CallersRow } from './scaling/measure-callers.ts';
@@ -37,6 +38,7 @@ export interface CallResults {
 
 /** Rounds of one contestant with answers of one size. */
 export interface RelayRow extends Series {
+  readonly way: Way;
   readonly size: string;
 }
 

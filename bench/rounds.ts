@@ -78,7 +78,9 @@ export async function runRounds(
         if (entry === undefined) continue;
         const { call, expected, server } = entry.runner;
         server.resume();
-        await runWrk(testbed.folder, { call, expected, connections, seconds: leadInSeconds });
+        if (leadInSeconds > 0) {
+          await runWrk(testbed.folder, { call, expected, connections, seconds: leadInSeconds });
+        }
         entry.rounds.push(await runRound(testbed, entry.runner, connections, seconds));
         server.suspend();
       }

@@ -5,6 +5,7 @@ import { measureCalls } from './measure-calls.ts';
 import { measureCollector } from './measure-collector.ts';
 import { measureCompare } from './measure-compare.ts';
 import { measureConnections } from './measure-connections.ts';
+import { measureGuard } from './measure-guard.ts';
 import { measureGuards } from './measure-guards.ts';
 import { measureMemory } from './measure-memory.ts';
 import { measureObserve } from './measure-observe.ts';
@@ -31,6 +32,7 @@ const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = 
   profile: measureProfile,
   start: measureStart,
   rules: measureRules,
+  guard: measureGuard,
   guards: measureGuards,
   replay: measureReplay,
   search: measureSearch,

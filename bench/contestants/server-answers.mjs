@@ -9,12 +9,13 @@ const completed = isStateless ? { resultType: 'complete', _meta: meta } : {};
 const cached = isStateless ? { ttlMs: 3_600_000, cacheScope: 'public' } : {};
 const inputSchema = { type: 'object', properties: { message: { type: 'string' } } };
 
-/** By the name of the tool. `stream` is what `small` is, as an event of a stream. */
+/** By the name of the tool; the result of a `_stream` is an event of a stream. */
 const texts = {
   service_ping: 'Postern MCP Server: hello',
   small: fill(1000),
-  stream: fill(1000),
+  small_stream: fill(1000),
   large: fill(100_000),
+  large_stream: fill(100_000),
 };
 const names = [...Object.keys(texts)];
 while (names.length < Number(TOOLS)) names.push(`tool_${names.length}`);
@@ -63,7 +64,7 @@ export function answer({ id, method, params }) {
   const outcome = result === undefined ? `"error":${notFound}` : `"result":${result}`;
   return {
     isKnown: result !== undefined,
-    isStream: method === 'tools/call' && params.name === 'stream',
+    isStream: method === 'tools/call' && params.name.endsWith('_stream'),
     body: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},${outcome}}`,
   };
 }

@@ -3,84 +3,177 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { createPublicKey } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Command, type Contestant, runContestant, runPostern } from '../contestants.ts';
+import {
+  type Command,
+  type Contestant,
+  runContestant,
+  runPostern,
+  type Surroundings,
+} from '../contestants.ts';
 import { LOAD_CORE, type ServerProcess } from '../server-process.ts';
 import type { Testbed } from '../testbed.ts';
 import { nameInFile } from './upstreams.ts';
+import { ERAS, findEra, LIST, type Size, TOOLS, WAYS, type Way } from './ways.ts';
 
-/** How many tools the server behind them lists. */
-export const TOOLS = 300;
-
-/** The least that passes on and verifies each token's signature: what the others are compared with. */
+/** The least that passes on: what the others are compared with. Over HTTP it verifies each token's signature. */
 export const FLOOR = 'floor';
 
-export function listContestants(): readonly Contestant[] {
-  const contestant = (
-    name: string,
-    label: string,
-    command: Command,
-    more: Partial<Contestant> = {},
-  ): Contestant => ({ name, label, era: 'session', command, isQuick: true, ...more });
-  return [
-    contestant(FLOOR, 'floor: token, undici', runContestant('relay-floor.mjs')),
-    contestant(
-      'floor-remembering',
-      'floor, signatures remembered',
-      runContestant('relay-floor.mjs', { REMEMBER: 'true' }),
-    ),
-    contestant('embedded', 'Postern, embedded', runPostern('embedded')),
-    contestant(
-      'embedded-verified',
-      'Postern, embedded, each signature verified',
-      runPostern('embedded', { TOKEN_SIGNATURE_MEMORY: '0' }),
-    ),
-    contestant('redis', 'Postern, Redis', runPostern('redis')),
-    contestant('haproxy', 'haproxy, token', runHaproxy, { isQuick: false }),
-    contestant('fastmcp', 'fastmcp, token, official client', runContestant('fastmcp-relay.mjs'), {
-      isQuick: false,
-      needsInstall: true,
-    }),
-    contestant('mcp-proxy', 'mcp-proxy, no token, stdio', runMcpProxy, {
-      isQuick: false,
-      needsInstall: true,
-    }),
-  ];
+type RelayContestant = Omit<Contestant, 'era'> & {
+  readonly ways: readonly Way[];
+  /** What it is measured with, if not with everything. */
+  readonly only?: Size;
+  /** Of the configuration file. */
+  readonly rules?: readonly object[];
+};
+
+const CONTESTANTS: readonly RelayContestant[] = [
+  {
+    name: FLOOR,
+    label: 'floor: token, undici',
+    ways: ERAS,
+    command: runContestant('relay-floor.mjs'),
+    isQuick: true,
+  },
+  {
+    name: 'floor-remembering',
+    label: 'floor, signatures remembered',
+    ways: ERAS,
+    command: runContestant('relay-floor.mjs', { REMEMBER: 'true' }),
+    isQuick: false,
+  },
+  {
+    name: FLOOR,
+    label: 'floor: JSON parsed and written, no token',
+    ways: ['stdio'],
+    command: runStdioFloor,
+    isQuick: true,
+  },
+  {
+    name: 'embedded',
+    label: 'Postern, embedded',
+    ways: WAYS,
+    command: runPostern('embedded'),
+    isQuick: true,
+  },
+  {
+    name: 'embedded-rules',
+    label: 'Postern, embedded, 20 rules',
+    ways: ['session'],
+    command: runPostern('embedded'),
+    rules: listRules(20),
+    only: LIST,
+    isQuick: true,
+  },
+  {
+    name: 'embedded-verified',
+    label: 'Postern, embedded, each signature verified',
+    ways: ERAS,
+    command: runPostern('embedded', { TOKEN_SIGNATURE_MEMORY: '0' }),
+    isQuick: false,
+  },
+  {
+    name: 'redis',
+    label: 'Postern, Redis',
+    ways: WAYS,
+    command: runPostern('redis'),
+    isQuick: true,
+  },
+  {
+    name: 'haproxy',
+    label: 'haproxy, token',
+    ways: ERAS,
+    command: runHaproxy,
+    isQuick: false,
+  },
+  {
+    name: 'fastmcp',
+    label: 'fastmcp, token, official client',
+    ways: ['session'],
+    command: runContestant('fastmcp-relay.mjs'),
+    isQuick: false,
+    needsInstall: true,
+  },
+  {
+    name: 'mcp-proxy',
+    label: 'mcp-proxy, no token',
+    ways: ['stdio'],
+    command: runMcpProxy,
+    isQuick: false,
+    needsInstall: true,
+  },
+];
+
+/** Those that pass calls on in this way. */
+export const listContestants = (way: Way): readonly (Contestant & RelayContestant)[] =>
+  CONTESTANTS.filter(({ ways }) => ways.includes(way)).map((one) => ({
+    ...one,
+    era: findEra(way),
+  }));
+
+/** All but the last are about other groups than the caller's. */
+function listRules(count: number): readonly object[] {
+  const others = Array.from({ length: count - 1 }, (_, n) => ({
+    who: { groups: [`group-${n}`] },
+    ...(n % 2 === 0 && { when: "user.email.endsWith('@example.com')" }),
+    may: [`tool_${n}*`],
+  }));
+  return [...others, { who: 'everyone', may: ['*'] }];
 }
 
-/** It has a child, the server itself, whose CPU is not its own. */
-const runMcpProxy: Command = ({ port }) => ({
-  args: [
-    'bench/contestants/node_modules/mcp-proxy/dist/bin/mcp-proxy.mjs',
-    ...['--host', '127.0.0.1', '--port', String(port), '--server', 'stream', '--no-eventStore'],
-    ...['--', 'taskset', '-c', LOAD_CORE, process.execPath, 'bench/contestants/stdio-upstream.mjs'],
-  ],
+/** A server behind the gateway that is a process: the child of the contestant, whose CPU does not count. */
+const STDIO_SERVER = {
+  command: 'taskset',
+  args: ['-c', LOAD_CORE, process.execPath, 'bench/contestants/stdio-upstream.mjs'],
   env: { TOOLS: String(TOOLS), ERA: 'session' },
-  ownCpuOnly: true,
-});
+};
 
-const runHaproxy: Command = ({ port, issuer, audience, dataDir }) => ({
-  program: 'haproxy',
-  args: ['-db', '-q', '-f', join(dataDir, 'haproxy.cfg')],
-  env: { HAPROXY_DIR: dataDir, PORT: String(port), ISSUER: issuer, AUDIENCE: audience },
-});
+function runStdioFloor({ port }: Surroundings): ReturnType<Command> {
+  const { command, args, env } = STDIO_SERVER;
+  return {
+    args: ['bench/contestants/stdio-floor.mjs', command, ...args],
+    env: { ...env, PORT: String(port) },
+    ownCpuOnly: true,
+  };
+}
 
-/** Passes on to the server at this URL. */
+function runMcpProxy({ port }: Surroundings): ReturnType<Command> {
+  const { command, args, env } = STDIO_SERVER;
+  return {
+    args: [
+      'bench/contestants/node_modules/mcp-proxy/dist/bin/mcp-proxy.mjs',
+      ...['--host', '127.0.0.1', '--port', String(port), '--server', 'stream', '--no-eventStore'],
+      ...['--', command, ...args],
+    ],
+    env,
+    ownCpuOnly: true,
+  };
+}
+
+function runHaproxy({ port, issuer, audience, dataDir }: Surroundings): ReturnType<Command> {
+  return {
+    program: 'haproxy',
+    args: ['-db', '-q', '-f', join(dataDir, 'haproxy.cfg')],
+    env: { HAPROXY_DIR: dataDir, PORT: String(port), ISSUER: issuer, AUDIENCE: audience },
+  };
+}
+
+/** Passes on to the server at this URL; undefined: to STDIO_SERVER. */
 export async function startContestant(
   testbed: Testbed,
-  { command }: Contestant,
-  upstreamUrl: string,
+  { name, command, rules }: Contestant & RelayContestant,
+  upstreamUrl: string | undefined,
   nodeOptions: readonly string[] = [],
 ): Promise<ServerProcess> {
-  const args = await nameInFile(testbed.folder, 'relay', {
-    bare: { url: upstreamUrl, prefix: '' },
-  });
+  const bare = upstreamUrl === undefined ? STDIO_SERVER : { url: upstreamUrl };
+  const args = await nameInFile(testbed.folder, name, { bare: { ...bare, prefix: '' } }, { rules });
   const complete: Command = (surroundings) => {
     const { args: given, env, ...rest } = command(surroundings);
     const isPostern = given.includes('start');
     return {
       ...rest,
       args: isPostern ? [...given, ...args] : given,
-      env: { ...env, ...(!isPostern && { UPSTREAM_URL: upstreamUrl }) },
+      env: { ...env, ...(!isPostern && { UPSTREAM_URL: upstreamUrl ?? '' }) },
+      ...(upstreamUrl === undefined && { ownCpuOnly: true }),
     };
   };
   return testbed.start(complete, { prepare: prepareHaproxy, nodeOptions });

@@ -1,127 +1,82 @@
-// What passing on costs at every size, compared with the least that a program does for it and with others that pass
-// on. The server behind them runs beside the load; its own CPU is not counted.
-import { hasContent, type Work } from '../calls.ts';
+// What passing on costs on every way and at every size, compared with the least that a program does for it and with
+// others that pass on. The server behind them runs beside the load; its own CPU is not counted.
 import { checkAnswers } from '../check-answers.ts';
-import type { Contestant } from '../contestants.ts';
 import { renderGoal } from '../goals.ts';
 import { describeMachine } from '../machine.ts';
 import type { Options } from '../options.ts';
 import { publish, type RelayRow } from '../published.ts';
 import { computeFigures, computeRatio } from '../results.ts';
-import { type Runner, runRounds } from '../rounds.ts';
+import { type Plan, type Runner, runRounds } from '../rounds.ts';
 import type { ServerProcess } from '../server-process.ts';
-import { openTestbed, type Testbed } from '../testbed.ts';
+import { openTestbed } from '../testbed.ts';
 import { runWrk } from '../wrk.ts';
-import { ensureHaproxy, FLOOR, listContestants, startContestant, TOOLS } from './contestants.ts';
+import { ensureHaproxy, FLOOR, listContestants, startContestant } from './contestants.ts';
 import { judgeRelayGoals } from './goals.ts';
 import { startUpstream } from './upstreams.ts';
+import { listSizes, TOOLS, WAYS, type Way } from './ways.ts';
 
 const CONNECTIONS = 32;
 /** Whoever passes on runs more code than whoever answers by itself, and V8 optimises it when it has run often. */
 const WARM_UP_SECONDS = 12;
 
-export interface Size {
-  /** As the table shows it. */
-  readonly name: string;
-  readonly work: Work;
-}
-
-/** The call of a usual size. */
-export const SMALL_CALL: Work = callTool('small', 1000);
-
-/** A tool of contestants/server-answers.mjs; the text is compared with what the server itself answers. */
-export const RELAY_SIZES: readonly Size[] = [
-  { name: '1 KB', work: SMALL_CALL },
-  { name: 'SSE', work: callTool('stream', 1000) },
-  { name: '100 KB', work: callTool('large', 100_000) },
-  {
-    name: `list of ${TOOLS}`,
-    work: {
-      method: 'tools/list',
-      params: {},
-      isRight: (result) =>
-        typeof result === 'object' &&
-        result !== null &&
-        'tools' in result &&
-        Array.isArray(result.tools) &&
-        result.tools.length === TOOLS,
-    },
-  },
-];
-
-function callTool(name: string, length: number): Work {
-  let text = '';
-  for (let n = 0; text.length < length; n += 1) {
-    text += `${n}: "src/file-${n}.ts" has 12 matches of the pattern that was asked for\n`;
-  }
-  return {
-    method: 'tools/call',
-    params: { name, arguments: { message: 'hello' } },
-    isRight: hasContent([{ type: 'text', text: text.slice(0, length) }]),
-  };
-}
-
 export async function measureTable({ plan, isPublished, isQuick }: Options): Promise<void> {
   const machine = describeMachine();
   const warmUpSeconds = isQuick ? plan.warmUpSeconds : WARM_UP_SECONDS;
-  ensureHaproxy();
-  const contestants = listContestants().filter((one) => !isQuick || one.isQuick);
+  const rows: RelayRow[] = [];
+  for (const way of WAYS) {
+    const contestants = listContestants(way).filter((one) => !isQuick || one.isQuick);
+    rows.push(...(await measureWay(way, contestants, { ...plan, warmUpSeconds })));
+  }
+  for (const { title, goal } of judgeRelayGoals(rows)) console.log(`${title}: ${renderGoal(goal)}`);
+  if (isPublished) publish({ relay: { machine, plan: { ...plan, warmUpSeconds }, rows } });
+}
+
+/** Each size with 32 connections; 1 KB with one, too, if the plan has it. */
+export async function measureWay(
+  way: Way,
+  contestants: ReturnType<typeof listContestants>,
+  plan: Plan,
+): Promise<readonly RelayRow[]> {
+  if (contestants.some(({ name }) => name === 'haproxy')) ensureHaproxy();
   const testbed = await openTestbed(contestants);
-  const upstream = await startUpstream('session', TOOLS);
+  const upstream = way === 'stdio' ? undefined : await startUpstream(way, TOOLS);
   try {
-    const servers: { readonly contestant: Contestant; readonly server: ServerProcess }[] = [];
-    for (const contestant of contestants) {
-      servers.push({
-        contestant,
-        server: await startContestant(testbed, contestant, upstream.url),
-      });
+    const servers: ServerProcess[] = [];
+    for (const one of contestants) {
+      servers.push(await startContestant(testbed, one, upstream?.url));
     }
     const rows: RelayRow[] = [];
-    for (const size of RELAY_SIZES) rows.push(...(await measureSize(testbed, size, servers)));
-    print(rows);
-    for (const { title, goal } of judgeRelayGoals(rows))
-      console.log(`${title}: ${renderGoal(goal)}`);
-    if (isPublished) publish({ relay: { machine, plan: { ...plan, warmUpSeconds }, rows } });
-  } finally {
-    await upstream.stop();
-    await testbed.close();
-  }
-
-  async function measureSize(
-    bed: Testbed,
-    { name, work }: Size,
-    servers: readonly { readonly contestant: Contestant; readonly server: ServerProcess }[],
-  ): Promise<readonly RelayRow[]> {
-    const runners: Runner[] = [];
-    for (const { contestant, server } of servers) {
-      const call = await bed.createCall(server, contestant.era, work);
-      const expected = await checkAnswers(call);
-      const load = { call, expected, connections: CONNECTIONS, seconds: warmUpSeconds };
-      await runWrk(bed.folder, load);
-      runners.push({ contestant, server, call, expected });
+    for (const listed of listSizes(way)) {
+      const { name: size, work } = listed;
+      const runners: Runner[] = [];
+      for (const [n, contestant] of contestants.entries()) {
+        const server = servers[n];
+        if (server === undefined || (contestant.only ?? listed) !== listed) continue;
+        const call = await testbed.createCall(server, contestant.era, work);
+        const expected = await checkAnswers(call);
+        const load = { call, expected, connections: CONNECTIONS, seconds: plan.warmUpSeconds };
+        await runWrk(testbed.folder, load);
+        runners.push({ contestant, server, call, expected });
+      }
+      const connections = size === '1 KB' ? plan.connections : [CONNECTIONS];
+      const series = await runRounds(testbed, runners, { ...plan, connections });
+      const measured = series.map((one) => ({ way, size, ...one }));
+      for (const count of connections) print(`${way}, ${size}`, count, measured);
+      rows.push(...measured);
     }
-    const connections = name === '1 KB' ? [CONNECTIONS, 1] : [CONNECTIONS];
-    const series = await runRounds(bed, runners, { ...plan, connections });
-    return series.map((one) => ({ size: name, ...one }));
+    return rows;
+  } finally {
+    await upstream?.stop();
+    await testbed.close();
   }
 }
 
-function print(rows: readonly RelayRow[]): void {
-  for (const size of new Set(rows.map((row) => row.size))) {
-    const all = rows.filter((row) => row.size === size);
-    for (const connections of new Set(all.map((row) => row.connections))) {
-      console.log(`\n${size}, ${connections} ${connections === 1 ? 'connection' : 'connections'}`);
-      console.table(
-        Object.fromEntries(
-          all
-            .filter((row) => row.connections === connections)
-            .map((row) => [row.contestant, toTableRow(row, all)]),
-        ),
-      );
-      for (const { contestant, flaw } of all.filter((row) => row.connections === connections)) {
-        if (flaw !== undefined) console.log(`${contestant} is void: ${flaw.slice(0, 300)}`);
-      }
-    }
+function print(title: string, connections: number, measured: readonly RelayRow[]): void {
+  const rows = measured.filter((row) => row.connections === connections);
+  console.log(`\n${title}, ${connections} ${connections === 1 ? 'connection' : 'connections'}`);
+  console.table(Object.fromEntries(rows.map((row) => [row.contestant, toTableRow(row, rows)])));
+  for (const { contestant, flaw } of rows) {
+    if (flaw !== undefined) console.log(`${contestant} is void: ${flaw.slice(0, 300)}`);
   }
 }
 

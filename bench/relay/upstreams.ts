@@ -25,8 +25,9 @@ export async function nameInFile(
   folder: string,
   name: string,
   mcpServers: Readonly<Record<string, object>>,
+  others: Readonly<Record<string, unknown>> = {},
 ): Promise<readonly string[]> {
   const file = join(folder, `${name}.json`);
-  await writeFile(file, JSON.stringify({ mcpServers, builtIn: false }));
+  await writeFile(file, JSON.stringify({ mcpServers, builtIn: false, ...others }));
   return ['--config', file];
 }

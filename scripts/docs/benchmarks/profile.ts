@@ -19,7 +19,7 @@ ${renderParts(results, labels)}`;
 }
 
 export function renderRelayProfile({ machine, results }: RelayProfileResults): string {
-  const labels = new Map(listContestants().map(({ name, label }) => [name, label]));
+  const labels = new Map(listContestants('session').map(({ name, label }) => [name, label]));
   const sizes = [...new Set(results.map(({ size }) => size))];
   const tables = sizes.map(
     (size) =>

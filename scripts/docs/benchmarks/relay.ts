@@ -3,14 +3,49 @@ import { renderGoal } from '../../../bench/goals.ts';
 import type { RelayResults, RelayRow } from '../../../bench/published.ts';
 import { FLOOR, listContestants } from '../../../bench/relay/contestants.ts';
 import { judgeRelayGoals } from '../../../bench/relay/goals.ts';
+import { WAYS, type Way } from '../../../bench/relay/ways.ts';
 import { computeFigures, computeRatio } from '../../../bench/results.ts';
 import { renderTable } from '../table.ts';
 import { renderMachine } from './calls.ts';
 
 export function renderRelay({ machine, plan, rows }: RelayResults): string {
+  const goals = judgeRelayGoals(rows).map(({ title, goal }) => [title, renderGoal(goal)]);
+  return `## What passing on costs
+
+CPU µs per call of the process between client and server, with 32 connections; in brackets, how many times the floor's, of
+which there are two. Each signature is verified by the first one, and remembered by the second one, as Postern remembers it by default.
+The server answers with 1 KB or 100 KB, as JSON or as the event of a stream (SSE), or lists 300 tools; its own CPU does not count. The
+times are those of 1 KB.
+
+${renderMachine(machine)} ${plan.rounds} rounds of ${plan.seconds} s, after ${plan.warmUpSeconds} s to warm up${renderLeadIn(plan.leadInSeconds)}.
+
+${WAYS.map((way) => renderWay(way, rows)).join('\n')}
+### Goals
+
+${renderTable(['Goal', 'Reached'], goals)}
+**The 99th percentile with 32 connections** is that of pauses. Each server has one core here, and between its rounds it waits for the others. When its load
+begins again, V8 compiles and the memory that calls left behind is collected: 10 ms for a full collection, after about 50 ms in which V8 marks on the same core.
+Three such moments in a round of 3 s are the percentile. With a second core for V8, or under a load that continues, they are fewer.
+`;
+}
+
+const TITLES: Readonly<Record<Way, string>> = {
+  session: `### Clients and servers with sessions
+
+Left out by the floors: limits, sessions, and any look at the message and its answer. By haproxy: these, too. fastmcp keeps its sessions in memory and has no limits.`,
+  stateless: `### Clients and servers without sessions (2026-07-28)
+
+Left out by the floors and haproxy: limits, and any look at the message and its answer.`,
+  stdio: `### A server that is a process
+
+The floor parses and writes each message, between a socket and a pipe, and checks no token. mcp-proxy checks none, either.`,
+};
+
+function renderWay(way: Way, all: readonly RelayRow[]) {
+  const rows = all.filter((row) => row.way === way);
   const sizes = [...new Set(rows.map(({ size }) => size))];
   const names = [...new Set(rows.map(({ contestant }) => contestant))];
-  const labels = new Map(listContestants().map(({ name, label }) => [name, label]));
+  const labels = new Map(listContestants(way).map(({ name, label }) => [name, label]));
   const find = (contestant: string, size: string, connections: number) =>
     rows.find(
       (row) =>
@@ -25,24 +60,9 @@ export function renderRelay({ machine, plan, rows }: RelayResults): string {
     renderMs(find(name, one, 32), 'p99Ms'),
   ]);
   const head = ['', ...sizes, 'p50 ms, 1 connection', 'p99 ms, 1', 'p99 ms, 32'];
-  const goals = judgeRelayGoals(rows).map(({ title, goal }) => [title, renderGoal(goal)]);
-  return `## What passing on costs
+  return `${TITLES[way]}
 
-CPU µs per call of the process between client and server, in the era with sessions, with 32 connections; in brackets, how many times the
-floor's. The floor checks the token's RS256 signature and sends the bytes on by undici, without limits or sessions. The server answers
-with 1 KB as JSON, with the same as an event of a stream (SSE), with 100 KB, or lists 300 tools; its own CPU does not count. The times
-are those of 1 KB.
-
-${renderMachine(machine)} ${plan.rounds} rounds of ${plan.seconds} s, after ${plan.warmUpSeconds} s to warm up${renderLeadIn(plan.leadInSeconds)}.
-
-${renderTable(head, body)}
-${renderTable(['Goal', 'Reached'], goals)}
-mcp-proxy passes on to a process over stdio, and checks no token.
-
-**The 99th percentile with 32 connections** is that of pauses. Each server has one core here, and between its rounds it waits for the others. When its load
-begins again, V8 compiles and the memory that calls left behind is collected: 10 ms for a full collection, after about 50 ms in which V8 marks on the same core.
-Three such moments in a round of 3 s are the percentile. With a second core for V8, or under a load that continues, they are fewer.
-`;
+${renderTable(head, body)}`;
 }
 
 const renderLeadIn = (seconds: number): string =>
