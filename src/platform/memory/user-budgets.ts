@@ -261,3 +261,44 @@ export function createGrowingBuffer() {
     },
   };
 }
+
+/** Number of pieces that are kept as received. */
+const MAX_PIECES = 16;
+
+/** The first pieces as received, and one copy of all others: many small buffers would take more memory than their bytes. */
+export class PieceList {
+  byteLength = 0;
+  private pieces: Buffer[] = [];
+  private others: GrowingBuffer | undefined = undefined;
+
+  add(piece: Buffer): void {
+    if (piece.length === 0) return;
+    this.byteLength += piece.length;
+    if (this.pieces.length < MAX_PIECES) {
+      this.pieces.push(piece);
+      return;
+    }
+    this.others ??= createGrowingBuffer();
+    this.others.append(piece);
+  }
+
+  /** Copies small parts of larger chunks: a part keeps its whole chunk in memory. */
+  releaseRest(): void {
+    for (const [at, piece] of this.pieces.entries()) {
+      if (2 * piece.length >= piece.buffer.byteLength) continue;
+      const copy = Buffer.allocUnsafeSlow(piece.length);
+      piece.copy(copy);
+      this.pieces[at] = copy;
+    }
+  }
+
+  /** Returns all pieces and empties the list. */
+  take(): Buffer[] {
+    const { pieces, others } = this;
+    this.byteLength = 0;
+    this.pieces = [];
+    this.others = undefined;
+    if (others !== undefined) pieces.push(others.take());
+    return pieces;
+  }
+}

@@ -1,19 +1,16 @@
-// Server-sent events (WHATWG HTML §9.2) of a server: splits a stream into messages, each of which is a JSON value.
-import { StringDecoder } from 'node:string_decoder';
-import { createParser } from 'eventsource-parser';
-import { createGrowingBuffer } from '../../platform/memory/user-budgets.ts';
-import { dropByteOrderMark } from '../../platform/text.ts';
-
-const LINE_FEED = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
+// Server-sent events (WHATWG HTML §9.2) of a server: splits a stream into messages, each of which is a JSON value. Data is passed on
+// in the received bytes: decoding a long result would cost more than everything else that is done with it.
+import { joinPieces } from '../../platform/json.ts';
+import { PieceList } from '../../platform/memory/user-budgets.ts';
+import { hasByteOrderMark } from '../../platform/text.ts';
 
 /** The problem with an answer or an event that is too long. */
 export const describeExcess = (maxBytes: number): string =>
   `it answered more than ${maxBytes} bytes (MAX_UPSTREAM_BYTES)`;
 
 interface EventReader {
-  /** Data of an event, as text or as the received bytes. */
-  onEventData(data: string | Buffer): void;
+  /** Data of a message: pieces of UTF-8, and their total length. */
+  onEventData(data: readonly Uint8Array[], length: number): void;
   onNamedEvent(name: string, data: string): void;
   /** A comment, an unknown field, an event without data; or endless lines that form no event. */
   onNoise(count: number): void;
@@ -21,98 +18,149 @@ interface EventReader {
   openCursor(): EventCursor | undefined;
 }
 
-/** Reads events from chunks of any size. `isHead`: this is the start of the stream. */
-export function createEventSplitter(maxBytes: number, reader: EventReader, isHead: boolean) {
-  const decoder = new StringDecoder('utf8');
-  let hadReturn = false;
+/** Reads events from chunks of any size. */
+export class EventSplitter {
+  private readonly maxBytes: number;
+  private readonly reader: EventReader;
+  private mayBeMark = true;
+  /** The last byte was a CR: an LF that follows belongs to it. */
+  private hadReturn = false;
   /** The line that has begun. */
-  const held = createGrowingBuffer();
-  /** Approximate size of the current event's lines so far, in bytes. */
-  let heldOfEvent = 0;
-  let commentBytes = 0;
-  let hadLineEnd = false;
-  let mayBeMark = isHead;
-  /** Bytes that no message or comment accounts for. */
-  let lines = 0;
-  let problem: string | undefined;
+  private readonly line = new PieceList();
+  /** Data of the current event; undefined before its first line. */
+  private data: PieceList | undefined = undefined;
+  private name = '';
+  private id: string | undefined = undefined;
+  /** Bytes of the current event's complete lines, without its comments. */
+  private bytes = 0;
+  /** Lines that no message or comment accounts for. */
+  private lines = 0;
 
-  const parser = createParser({
-    // All lines of an event, which may come with comments between them.
-    maxBufferSize: maxBytes,
-    onError({ type }) {
-      if (type === 'max-buffer-size-exceeded') problem ??= describeExcess(maxBytes);
-      else reader.onNoise(1);
-    },
-    onEvent({ event = 'message', id, data }) {
-      lines -= LINES_A_MESSAGE;
-      const isKnown = id !== undefined && reader.openCursor()?.take(id) === false;
-      if (isKnown) reader.onNoise(1);
-      else if (event !== 'message') reader.onNamedEvent(event, data);
-      // The first event of a stream may be empty (MCP 2025-11-25, resuming): it only has an id.
-      else if (data === '') reader.onNoise(1);
-      else reader.onEventData(data);
-    },
-    onRetry: (ms) => reader.openCursor()?.noteRetry(ms),
-    onComment(comment) {
-      lines -= LINES_A_MESSAGE;
-      commentBytes += comment.length + COMMENT_BYTES;
-      reader.onNoise(1);
-    },
-  });
-
-  /** All line breaks as LF: if there is a CR, the parser searches all remaining text for the end of each line. */
-  function toLineFeeds(text: string) {
-    const rest = hadReturn && text.startsWith('\n') ? text.slice(1) : text;
-    if (text !== '') hadReturn = text.endsWith('\r');
-    return rest.includes('\r') ? rest.replace(/\r\n?/g, '\n') : rest;
+  constructor(maxBytes: number, reader: EventReader) {
+    this.maxBytes = maxBytes;
+    this.reader = reader;
   }
 
-  function feed(text: string) {
-    // The second half of a line break.
-    if (text === '') return;
-    commentBytes = 0;
-    for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines += 1;
-    parser.feed(text);
-    const begun = measureBegun(text, hadLineEnd) ?? heldOfEvent + text.length;
-    heldOfEvent = Math.max(0, begun - commentBytes);
-    hadLineEnd = text.endsWith('\n');
-    lines = Math.max(0, lines);
-    if (lines < LINES_A_MESSAGE) return;
-    reader.onNoise(Math.floor(lines / LINES_A_MESSAGE));
-    lines %= LINES_A_MESSAGE;
+  /** Returns the problem with the stream; undefined if there is none. */
+  add(chunk: Buffer): string | undefined {
+    let at = this.hadReturn && chunk[0] === LINE_FEED ? 1 : 0;
+    this.hadReturn = chunk.at(-1) === CARRIAGE_RETURN;
+    let feed = chunk.indexOf(LINE_FEED, at);
+    let back = chunk.indexOf(CARRIAGE_RETURN, at);
+    while (feed !== -1 || back !== -1) {
+      const isFeed = back === -1 || (feed !== -1 && feed < back);
+      const end = isFeed ? feed : back;
+      this.endLine(chunk.subarray(at, end));
+      if (this.bytes > this.maxBytes) return describeExcess(this.maxBytes);
+      at = !isFeed && feed === end + 1 ? end + 2 : end + 1;
+      if (feed !== -1 && feed < at) feed = chunk.indexOf(LINE_FEED, at);
+      if (back !== -1 && back < at) back = chunk.indexOf(CARRIAGE_RETURN, at);
+    }
+    if (at < chunk.length) this.line.add(chunk.subarray(at));
+    this.line.releaseRest();
+    this.data?.releaseRest();
+    this.lines = Math.max(0, this.lines);
+    if (this.lines >= LINES_A_MESSAGE) {
+      this.reader.onNoise(Math.floor(this.lines / LINES_A_MESSAGE));
+      this.lines %= LINES_A_MESSAGE;
+    }
+    return this.keptBytes() > this.maxBytes ? describeExcess(this.maxBytes) : undefined;
   }
 
-  return {
-    /** Returns the problem with the stream; undefined if there is none. */
-    add(chunk: Buffer): string | undefined {
-      held.append(chunk);
-      if (chunk.includes(LINE_FEED) || chunk.includes(CARRIAGE_RETURN)) {
-        const bytes = held.take();
-        feed(toLineFeeds(decoder.write(mayBeMark ? dropByteOrderMark(bytes) : bytes)));
-        mayBeMark = false;
+  /**
+   * Bytes that are kept because the rest has not arrived yet. Not an accessor: V8 creates one as a separate object in the old
+   * generation, where it keeps everything that the call allocated alive until the next full collection.
+   */
+  keptBytes(): number {
+    return this.line.byteLength + this.bytes;
+  }
+
+  private endLine(end: Buffer): void {
+    this.lines += 1;
+    if (this.line.byteLength > 0) {
+      this.line.add(end);
+      const { byteLength } = this.line;
+      this.readLine(this.line.take(), byteLength);
+    } else this.readLine([end], end.length);
+  }
+
+  private readLine(given: readonly Buffer[], length: number): void {
+    let line = given;
+    if (this.mayBeMark) {
+      this.mayBeMark = false;
+      if (hasByteOrderMark(line)) {
+        this.readLine([Buffer.concat(line).subarray(3)], length - 3);
+        return;
       }
-      return held.byteLength() + heldOfEvent > maxBytes ? describeExcess(maxBytes) : problem;
-    },
-    /**
-     * Bytes that are kept because the rest has not arrived yet. Not an accessor: V8 creates one as a separate object in the old
-     * generation, where it keeps everything that the call allocated alive until the next full collection.
-     */
-    keptBytes: (): number => held.byteLength() + heldOfEvent,
-  };
+    }
+    if (length === 0) {
+      this.endEvent();
+      return;
+    }
+    // A field name is in one piece.
+    if (line.length > 1 && (line[0]?.length ?? 0) < MIN_HEAD) line = [Buffer.concat(line)];
+    const [head = EMPTY, ...rest] = line;
+    if (head[0] === COLON) {
+      this.lines -= LINES_A_MESSAGE;
+      this.reader.onNoise(1);
+      return;
+    }
+    this.bytes += length;
+    const isData = DATA.every((byte, at) => head[at] === byte);
+    if (isData && (length === DATA.length || head[DATA.length] === COLON)) {
+      const start = head[DATA.length + 1] === SPACE ? DATA.length + 2 : DATA.length + 1;
+      if (this.data === undefined) this.data = new PieceList();
+      else this.data.add(END_OF_LINE);
+      this.data.add(head.subarray(start));
+      for (const piece of rest) this.data.add(piece);
+    } else this.readField(decode(line));
+  }
+
+  private readField(line: string): void {
+    const [, field = '', value = ''] = FIELD.exec(line) ?? [];
+    if (field === 'event') this.name = value;
+    else if (field === 'id') {
+      if (!value.includes('\0')) this.id = value;
+    } else if (field === 'retry' && DIGITS.test(value))
+      this.reader.openCursor()?.noteRetry(Number(value));
+    else this.reader.onNoise(1);
+  }
+
+  private endEvent(): void {
+    const { reader, data, name, id } = this;
+    this.data = undefined;
+    this.name = '';
+    this.id = undefined;
+    this.bytes = 0;
+    const isKnown = id !== undefined && reader.openCursor()?.take(id) === false;
+    if (data === undefined) return;
+    this.lines -= LINES_A_MESSAGE;
+    const { byteLength } = data;
+    const isMessage = name === '' || name === 'message';
+    // The first event of a stream may be empty (MCP 2025-11-25, resuming): it only has an id.
+    if (isKnown || (isMessage && byteLength === 0)) reader.onNoise(1);
+    else if (isMessage) reader.onEventData(data.take(), byteLength);
+    else reader.onNamedEvent(name, decode(data.take()));
+  }
 }
 
-/** A colon, a space, and the end of its line. */
-const COMMENT_BYTES = 3;
+/** Invalid UTF-8 is replaced (WHATWG HTML §9.2.4). */
+const decode = (pieces: readonly Uint8Array[]) => joinPieces(pieces).toString('utf8');
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const COLON = 0x3a;
+const SPACE = 0x20;
+const DATA = Buffer.from('data');
+/** A field's name, its colon, and the space after it. */
+const MIN_HEAD = DATA.length + 2;
+const EMPTY = Buffer.alloc(0);
+const END_OF_LINE = Buffer.alloc(1, LINE_FEED);
+const FIELD = /^([^:]*)(?:: ?)?(.*)$/s;
+const DIGITS = /^\d+$/;
+
 /** Events have fewer lines, unless their data has more: this many cost about as much as a message. */
 const LINES_A_MESSAGE = 8;
-const EMPTY_LINE = '\n\n';
-
-/** The length of the text after the last empty line, which ends any event; undefined if there is none. */
-function measureBegun(text: string, isAtLine: boolean) {
-  const end = text.lastIndexOf(EMPTY_LINE);
-  if (end !== -1) return text.length - end - EMPTY_LINE.length;
-  return isAtLine && text.startsWith('\n') ? text.length - 1 : undefined;
-}
 
 // Resumption (MCP "Resumability and Redelivery"): the position in a server's stream, and when the gateway may reconnect to it.
 

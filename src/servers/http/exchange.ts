@@ -14,17 +14,17 @@ import {
   type SentRequest,
 } from '../../platform/http-client/http-pool.ts';
 import { cutPieces, isObject, type JsonObject } from '../../platform/json.ts';
-import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/user-budgets.ts';
+import { PieceList } from '../../platform/memory/user-budgets.ts';
 import { hasByteOrderMark } from '../../platform/text.ts';
 import { nameOwner } from '../../store/keys.ts';
-import { findOnlyMessage, parseServerBytes, parseServerJson } from '../messages/server-message.ts';
+import { parseEventData, parseServerBytes } from '../messages/server-message.ts';
 import { PacedStream } from '../transport/message-pace.ts';
 import {
   type CountedAnswer,
   type ProcessShare,
   UNCOUNTED_BYTES,
 } from '../transport/process-share.ts';
-import { createEventSplitter, describeExcess, type EventCursor } from './event-stream.ts';
+import { describeExcess, type EventCursor, EventSplitter } from './event-stream.ts';
 import {
   createCodingError,
   createInvalidError,
@@ -84,8 +84,8 @@ export type ExchangeEnd =
       readonly isCut?: boolean;
     };
 
-/** Data of an event, or the pieces of a body. */
-type Received = string | readonly Uint8Array[];
+/** Pieces of a body, or of the data of an event. */
+type Received = readonly Uint8Array[];
 
 /**
  * A class with everything that one answer needs, since every call has one: the request, the handler of its connection, the reader
@@ -108,14 +108,10 @@ export class Exchange
   private answerHeaders: IncomingHttpHeaders = NO_HEADERS;
   private decoder: BodyDecoder | undefined = undefined;
   private counted: CountedAnswer | undefined = undefined;
-  /** A body that is a single JSON value, as received and without copying; undefined for an event stream. */
-  private pieces: Buffer[] | undefined = undefined;
-  /** Holds copies of all pieces except the first ones: many small buffers would take more memory than their bytes. */
-  private rest: GrowingBuffer | undefined = undefined;
-  private bytes = 0;
-  /** Undefined while each chunk was one whole event, as for most answers. */
-  private splitter: ReturnType<typeof createEventSplitter> | undefined = undefined;
-  private hasEvents = false;
+  /** A body that is a single JSON value; undefined for an event stream. */
+  private pieces: PieceList | undefined = undefined;
+  /** Undefined unless the answer is an event stream. */
+  private events: EventSplitter | undefined = undefined;
   private outcome: ExchangeEnd | undefined = undefined;
 
   constructor(server: ExchangeServer, listener: ExchangeListener, path: string) {
@@ -191,7 +187,8 @@ export class Exchange
     }
     if (this.isOver) return;
     if (status < 300) this.listener.onStart?.(headers, status);
-    if (!this.needsBody || !isEventStream(headers)) this.pieces = [];
+    if (!this.needsBody || !isEventStream(headers)) this.pieces = new PieceList();
+    else this.events = new EventSplitter(this.server.maxBytes, this);
   }
 
   onData(chunk: Buffer): void {
@@ -221,7 +218,7 @@ export class Exchange
 
   onDecoded(chunk: Buffer): void {
     if (this.isOver || this.status === 0) return;
-    const problem = this.pieces === undefined ? this.addEvents(chunk) : this.addPiece(chunk);
+    const problem = this.events === undefined ? this.addPiece(chunk) : this.events.add(chunk);
     // What was received may have ended the exchange.
     if (problem !== undefined) this.failBody(problem);
     if (this.isOver) return;
@@ -249,36 +246,20 @@ export class Exchange
   // The body: a JSON value, or events.
 
   private addPiece(chunk: Buffer): string | undefined {
+    const { pieces } = this;
     const maxBytes = this.needsBody ? this.server.maxBytes : MAX_REFUSAL_BYTES;
-    if (this.bytes + chunk.length > maxBytes) return describeExcess(maxBytes);
-    this.bytes += chunk.length;
-    if (this.pieces !== undefined && this.pieces.length < MAX_PIECES) {
-      this.pieces.push(chunk);
-      return undefined;
-    }
-    this.rest ??= createGrowingBuffer();
-    this.rest.append(chunk);
-    return undefined;
-  }
-
-  private addEvents(chunk: Buffer): string | undefined {
-    const data = this.splitter === undefined ? findOnlyMessage(chunk) : undefined;
-    if (data === undefined) {
-      this.splitter ??= createEventSplitter(this.server.maxBytes, this, !this.hasEvents);
-      return this.splitter.add(chunk);
-    }
-    this.hasEvents = true;
-    this.push([data], data.length);
+    if (pieces === undefined || pieces.byteLength + chunk.length > maxBytes)
+      return describeExcess(maxBytes);
+    pieces.add(chunk);
     return undefined;
   }
 
   private endBody(): void {
     if (this.isOver || this.status === 0) return;
-    const { status, answerHeaders: headers, pieces, rest, bytes } = this;
+    const { status, answerHeaders: headers, pieces } = this;
     if (pieces !== undefined) {
-      this.pieces = [];
-      this.bytes = 0;
-      const all = rest === undefined ? pieces : [...pieces, rest.take()];
+      const { byteLength } = pieces;
+      const all = pieces.take();
       const hasMark = hasByteOrderMark(all);
       const content = hasMark ? cutPieces(all, MARK_BYTES, 0) : all;
       if (!this.needsBody) {
@@ -287,7 +268,7 @@ export class Exchange
         return;
       }
       // There may be nothing at all (202).
-      const length = hasMark ? bytes - MARK_BYTES : bytes;
+      const length = hasMark ? byteLength - MARK_BYTES : byteLength;
       if (length > 0) this.push(content, length);
     }
     this.outcome = { kind: 'complete', status, headers };
@@ -313,8 +294,8 @@ export class Exchange
   }
 
   private countKept(received: number): void {
-    const { splitter, decoder, server, listener } = this;
-    const ofBody = this.bytes + (splitter?.keptBytes() ?? 0);
+    const { pieces, events, decoder, server, listener } = this;
+    const ofBody = pieces?.byteLength ?? events?.keptBytes() ?? 0;
     const kept = ofBody + this.waitingBytes + (decoder?.keptBytes ?? 0);
     if (this.counted === undefined && kept < UNCOUNTED_BYTES) return;
     const { caller } = listener;
@@ -325,8 +306,8 @@ export class Exchange
 
   // Calls of the event splitter.
 
-  onEventData(data: string | Buffer): void {
-    this.push(typeof data === 'string' ? data : [data], data.length);
+  onEventData(data: readonly Uint8Array[], length: number): void {
+    this.push(data, length);
   }
 
   onNamedEvent(name: string, data: string): void {
@@ -351,10 +332,10 @@ export class Exchange
 
   protected take(received: Received): number {
     const parsed =
-      typeof received === 'string' ? parseServerJson(received) : parseServerBytes(received);
+      this.events === undefined ? parseServerBytes(received) : parseEventData(received);
     const { listener, answerHeaders: headers } = this;
     if (parsed !== undefined) return listener.onMessage?.(parsed.value, headers) ?? 1;
-    if (listener.onNoJson !== undefined && isEventStream(headers)) return listener.onNoJson();
+    if (listener.onNoJson !== undefined && this.events !== undefined) return listener.onNoJson();
     this.fail(createNoJsonError(headers));
     return 1;
   }
@@ -383,7 +364,6 @@ const NO_HEADERS: IncomingHttpHeaders = {};
 const MAX_REFUSAL_BYTES = 65_536;
 /** Bytes of a byte order mark. */
 const MARK_BYTES = 3;
-const MAX_PIECES = 16;
 
 const TOO_FAST = 'it sent more messages than the gateway takes, for a minute';
 

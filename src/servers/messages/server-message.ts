@@ -103,6 +103,13 @@ export function parseServerBytes(pieces: readonly Uint8Array[]): ParsedJson | un
   return text === undefined ? undefined : parseServerJson(text, pieces);
 }
 
+/** Like `parseServerBytes`, for the data of an event, in which invalid UTF-8 is replaced (WHATWG HTML §9.2.4). */
+export function parseEventData(pieces: readonly Uint8Array[]): ParsedJson | undefined {
+  const parsed = parseServerBytes(pieces);
+  if (parsed !== undefined || isUtf8(joinPieces(pieces))) return parsed;
+  return parseServerJson(joinPieces(pieces).toString('utf8'));
+}
+
 interface ParsedJson {
   readonly value: unknown;
 }
@@ -207,27 +214,6 @@ function parseUsualResponse(
   noteWritten(result, isLong ? cutPieces(pieces, before, behind) : written);
   return { jsonrpc: '2.0', id, result };
 }
-
-// Server-sent events with a message.
-
-/** The start of a message event as MCP SDKs write it. */
-const MESSAGE_HEAD = /^(?:event: ?message\r?\n)?data: ?(?=\{)/;
-const MAX_MESSAGE_HEAD = 24;
-
-/** Data of a chunk that is one event with one line of data, like most answers; undefined for any other chunk. */
-export function findOnlyMessage(chunk: Buffer): Buffer | undefined {
-  const head = MESSAGE_HEAD.exec(chunk.toString('latin1', 0, MAX_MESSAGE_HEAD));
-  if (head === null) return undefined;
-  const tail = chunk.toString('latin1', chunk.length - 4);
-  if (!tail.endsWith('\n\n') && tail !== '\r\n\r\n') return undefined;
-  const endLength = tail === '\r\n\r\n' ? 4 : 2;
-  const data = chunk.subarray(head[0].length, chunk.length - endLength);
-  const isOneLine = !data.includes(LINE_FEED) && !data.includes(CARRIAGE_RETURN);
-  return isOneLine && isUtf8(data) ? data : undefined;
-}
-
-const LINE_FEED = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
 
 // Dispatches notifications from a server; one that cannot be attributed is dropped.
 

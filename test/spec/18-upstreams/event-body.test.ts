@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { openServerPool } from '../../../src/platform/outbound/outbound-network.ts';
-import { createEventSplitter } from '../../../src/servers/http/event-stream.ts';
+import { EventSplitter } from '../../../src/servers/http/event-stream.ts';
 import { Exchange } from '../../../src/servers/http/exchange.ts';
 import { MessagePace } from '../../../src/servers/transport/message-pace.ts';
 import { createAnswerMemory } from '../../../src/servers/transport/process-share.ts';
@@ -16,14 +16,15 @@ const read = (lineEnd: string, pieceBytes: number) => {
   let noise = 0;
   let mostKept = 0;
   const reader = {
-    onEventData: (data: string | Buffer) => void messages.push(String(data)),
+    onEventData: (data: readonly Uint8Array[]) =>
+      void messages.push(Buffer.concat(data).toString()),
     onNamedEvent() {},
     onNoise(count: number) {
       noise += count;
     },
     openCursor: () => undefined,
   };
-  const body = createEventSplitter(200, reader, true);
+  const body = new EventSplitter(200, reader);
   const lines = Array.from({ length: EVENTS }, (_, index) => [
     'event: message',
     `data: {"é":${index},`,
