@@ -51,6 +51,7 @@ import {
   toErrorAnswer,
 } from '../streaming/response-stream.ts';
 import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
+import { changeUnread, findUnread } from '../upstream/unread-result.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
 import { createRequestState, type Round, startRound } from './multi-round-trip.ts';
 
@@ -283,15 +284,16 @@ export function createStatelessEraHandler(
   function showResult({ result, cache }: MethodResult, info: JsonObject): JsonObject {
     const hint = cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope };
     const meta = addServerInfo(result, info);
-    // Begins with a member, so that all results have one hidden class (docs/decisions/0024).
-    const shown = { resultType: 'complete', ...result, ...hint, _meta: meta };
-    // Relays the text of the result between the added members.
-    const kept = findTextWithout(result, hint === undefined ? ADDED : ADDED_WITH_HINT);
-    if (kept === undefined) return shown;
+    // Relays the result as written between the added members.
+    const kept = findWrittenWithout(result, hint === undefined ? ADDED : ADDED_WITH_HINT);
     const added = `"_meta":${findText(meta) ?? writeExactJson(meta)}`;
     const behind = hint === undefined ? added : `${JSON.stringify(hint).slice(1, -1)},${added}`;
-    const written = addMembers(kept, '"resultType":"complete"', behind);
-    if (written !== undefined) noteWritten(shown, written);
+    const written = kept && addMembers(kept, '"resultType":"complete"', behind);
+    // Begins with a member, so that all results have one hidden class (docs/decisions/0024).
+    if (written === undefined) return { resultType: 'complete', ...result, ...hint, _meta: meta };
+    // Only what is written is sent: copying the members of a long result would parse them.
+    const shown = { resultType: 'complete' };
+    noteWritten(shown, written);
     return shown;
   }
 }
@@ -310,7 +312,7 @@ const withServerInfo = (result: JsonObject, info: JsonObject): JsonObject => ({
 /** Every result names the server. */
 function addServerInfo(result: object, info: JsonObject): JsonObject {
   if (!('_meta' in result)) return info;
-  const { _meta: meta } = readExact(result);
+  const meta = findUnread(result) ? readExact(Object(result._meta)) : readExact(result)._meta;
   return isObject(meta) ? { ...meta, ...info } : info;
 }
 
@@ -321,11 +323,12 @@ const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
 const ADDED = ['resultType', '_meta'] as const;
 const ADDED_WITH_HINT = [...ADDED, 'ttlMs', 'cacheScope'] as const;
 
-/** The text of the result without these members; undefined if it is unknown, or nothing is left. */
-function findTextWithout(result: object, names: readonly string[]): Written | undefined {
+/** The serialized result without these members; undefined if it is unknown, or nothing is left. */
+function findWrittenWithout(result: object, names: readonly string[]): Written | undefined {
   const replaced = names.filter((name) => Object.hasOwn(result, name));
   if (replaced.length === Object.keys(result).length) return undefined;
   if (replaced.length === 0) return findWritten(result) ?? findText(result);
+  if (findUnread(result)) return findWritten(changeUnread(result, new Set(replaced)));
   const text = findText(result);
   return text && removeMembers(text, replaced);
 }

@@ -78,11 +78,16 @@ interface UnreadSource extends Pick<ResultBytes, 'pieces' | 'isLong'> {
 
 function noteUnread(written: Written, short: JsonObject, source: UnreadSource): JsonObject {
   let whole: JsonObject | undefined;
+  let ownMeta: JsonObject | undefined;
   const result = new Proxy(short, {
     get(members, name) {
       if (typeof name === 'symbol' || !Object.hasOwn(members, name))
         return Reflect.get(members, name);
       if (members[name] !== undefined) return members[name];
+      if (name === '_meta' && source.meta !== undefined) {
+        ownMeta ??= readMeta(source.meta);
+        return ownMeta;
+      }
       whole ??=
         parseObject(typeof written === 'string' ? written : joinPieces(written)) ?? failToRead();
       return whole[name];
@@ -91,6 +96,12 @@ function noteUnread(written: Written, short: JsonObject, source: UnreadSource): 
   UNREAD.set(result, { ...source, short });
   noteWritten(result, written);
   return result;
+}
+
+function readMeta(text: string): JsonObject {
+  const meta = parseObject(text) ?? failToRead();
+  noteWritten(meta, text);
+  return meta;
 }
 
 const UNREAD = createNote<UnreadSource & { readonly short: JsonObject }>();
@@ -105,24 +116,25 @@ export const findUnread = UNREAD.find;
 export function changeUnread(
   result: object,
   removed: ReadonlySet<string>,
-  meta: string | undefined,
-  added: JsonObject,
+  meta?: string,
+  added?: JsonObject,
 ): JsonObject {
   const source = findUnread(result) ?? failToRead();
   const { pieces, isLong, length, short } = source;
+  const ownMeta = removed.has('_meta') ? undefined : (meta ?? source.meta);
   const members = source.members.filter(({ name }) => !removed.has(name));
   const texts: Uint8Array[] = [OPENING];
   for (const [index, { name, from, start, end }] of members.entries()) {
-    const isMeta = meta !== undefined && name === '_meta';
+    const isMeta = ownMeta !== undefined && name === '_meta';
     if (index > 0) texts.push(COMMA);
     const text = cutPieces(pieces, from, length - (isMeta ? start : end));
     texts.push(...text.filter((piece) => piece.length > 0));
-    if (isMeta) texts.push(Buffer.from(meta));
+    if (isMeta) texts.push(Buffer.from(ownMeta));
   }
   texts.push(CLOSING);
   const kept = Object.fromEntries(members.map(({ name }) => [name, short[name]]));
   const written = isLong ? texts : Buffer.concat(texts).toString('utf8');
-  return noteUnread(written, { ...kept, ...added }, { ...source, members });
+  return noteUnread(written, { ...kept, ...added }, { ...source, members, meta: ownMeta });
 }
 
 const OPENING = Buffer.from('{');
