@@ -121,10 +121,10 @@ export function createHttpConnection(
       }
       const refusal = outcome.kind === 'refused' ? findTokenRefusal(outcome) : undefined;
       if (refusal !== undefined && noteRefusal !== undefined && !one.isTrial) {
-        const isAboutSession = refusal.status === 401 && (await one.isAboutSession());
+        const isSessionReplaced = refusal.status === 401 && (await one.replaceSessionIfLost());
         // The token may have been refused by a service behind the server: the server itself is asked before a login is required.
         const hasOther =
-          !isAboutSession &&
+          !isSessionReplaced &&
           (await noteRefusal(caller, credentials, refusal, () => isTokenRefused(caller)));
         if (hasOther && mayBeRefused) {
           mayBeRefused = false;
