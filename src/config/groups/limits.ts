@@ -114,7 +114,8 @@ const GROUPS = {
     { max: 300, globalMax: 10_000 },
   ),
   // `grantMax` is for requests that may reach the provider; cheap ones (`KnownLogin`) have 100 times as much. Clients that refresh on
-  // every session check mostly get a cached response. In broker mode all refreshes are cheap, unless OAUTH_RENEWAL_SECONDS is under 60.
+  // every session check mostly get a cached response. In broker mode all of a known login are cheap, unless OAUTH_RENEWAL_SECONDS is
+  // under 60.
   refresh: defineLimit('OAUTH_REFRESH', 'refreshes at /oauth/token', {
     max: 300,
     globalMax: 100_000,

@@ -188,8 +188,8 @@ const IS_ANSWER: Readonly<Record<ClientRequest['method'], (answer: JsonObject) =
   'roots/list': ({ roots }) => Array.isArray(roots),
 };
 
-// §18.3: a client knows only one server, the gateway. So the messages that it shows name the server behind it that asks: of an
-// elicitation `message`, of a sampling request `systemPrompt`. A request for roots shows nothing, and stays as it is.
+// §18.3: a client knows only one server, the gateway. So the messages that it shows name the server behind it that asks: the
+// `message` of an elicitation, the `systemPrompt` of a sampling request. `roots/list` shows nothing, and stays as it is.
 
 export function nameAsker(server: string, question: UpstreamQuestion): UpstreamQuestion {
   const { method, params } = question;
