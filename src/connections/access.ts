@@ -23,7 +23,7 @@ export function createConnectionAccess(
   { clock }: Runtime,
   { records, known, changes, findPlace }: KeptConnections,
   renewal: TokenRenewal,
-): Pick<Connections, 'getAccess' | 'noteRefusal'> {
+): Pick<Connections, 'getAccess' | 'replaceRefusedToken'> {
   const loads = createSingleFlight<string, Access>();
   const refusals = createSingleFlight<string, Access>();
   const failures = createExpiringMap<Access>('connectionFailures', clock.monotonic);
@@ -88,7 +88,7 @@ export function createConnectionAccess(
       const found = known.get(place, server) ?? failures.get(place.hash);
       return found ?? loads.run(`${place.hash} ${server.url}`, () => load(place, server));
     },
-    async noteRefusal(owner, server, used, { status, challenge, isRefusedItself }) {
+    async replaceRefusedToken(owner, server, used, { status, challenge, isRefusedItself }) {
       const place = findPlace(owner, server.name);
       if (status === 403) {
         const { scopes } = readBearerChallenge(challenge);

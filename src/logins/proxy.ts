@@ -94,11 +94,11 @@ export function createProxy(
     return grant ? revokeThere : { runAnonymous: revokeThere };
 
     async function revokeThere() {
-      const endGrant = async () => grant && recentAnswers.end(grant.grantId);
-      await endGrant();
+      const endAnswers = async () => grant && recentAnswers.end(grant.grantId);
+      await endAnswers();
       // Responses in flight may date from before the provider revoked the token.
       return renderProviderResponse(
-        await forward(url, parameters, authorization, isKnownClient).finally(endGrant),
+        await forward(url, parameters, authorization, isKnownClient).finally(endAnswers),
       );
     }
   }

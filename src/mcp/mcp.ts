@@ -171,7 +171,7 @@ function createMcpEndpoints(
   return places.flatMap((place): readonly Endpoint[] => {
     const guarded = { ...place, errors: JSONRPC, kind: 'protected', limit: 'mcp' } as const;
     return [
-      { ...guarded, method: 'POST', body: 'json', judge: judgePost },
+      { ...guarded, method: 'POST', body: 'json', judge: prepareCall },
       { ...guarded, method: 'DELETE', judge: judgeDelete },
       {
         ...guarded,
@@ -183,7 +183,8 @@ function createMcpEndpoints(
     ];
   });
 
-  function judgePost(protectedCall: ProtectedCall): JudgedCall {
+  /** Reads the message, and makes the call that runs once it is admitted. */
+  function prepareCall(protectedCall: ProtectedCall): JudgedCall {
     const { request, user, body } = protectedCall;
     const catalog = findCatalog(request);
     const message = parseMessage(body.value);

@@ -85,7 +85,7 @@ export type JudgedRequest = PendingReply | { readonly runAnonymous: PendingReply
 /** The limit by which a request is counted. */
 export interface ChosenLimit {
   readonly group: LimitGroup;
-  /** Set if the request may belong to a login, which is then counted instead of the address. */
+  /** Set if the request may belong to a login, which is then counted first, instead of the address (`KnownLogin`). */
   readonly login?: LoginSearch;
 }
 
@@ -98,9 +98,12 @@ export interface LoginSearch {
 
 export interface KnownLogin {
   readonly id: string;
-  /** True if the request costs the provider nothing, or seldom anything. */
+  /**
+   * True if the request costs next to nothing, and reaches the provider seldom or never: the limit of the login is 100 times as high.
+   * Any other request also counts against its address, in a window apart from that of requests without a login.
+   */
   readonly isCheap: boolean;
-  /** Set if the request has a proof that others could not have read: it does not count against its address. */
+  /** Set if the request has a proof that others could not have read: it never counts against its address. */
   readonly isProven?: true;
 }
 

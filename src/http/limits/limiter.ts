@@ -39,7 +39,8 @@ export interface CountedCall {
 
 export interface Limiter {
   /**
-   * `search` finds the login of a request, which is then counted instead of its address.
+   * `search` finds the login of a request, which is then counted instead of its address. A request that is neither cheap nor proven
+   * also counts for the address once it is admitted, in a window apart (`LoginWindows`).
    *
    * @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered,
    * `grant_rate_limit_exceeded` while one of a known login is, unless a login may still be looked up.
@@ -292,8 +293,8 @@ interface LoginWindows {
   readonly address: LimitWindow | undefined;
 }
 
-/** Repeating an earlier answer costs next to nothing. */
-const ANSWERED_FACTOR = 100;
+/** For cheap requests: in proxy mode those that get an earlier answer again, in broker mode those of known logins. */
+const CHEAP_FACTOR = 100;
 
 function createLoginWindows(
   rule: LimitRule,
@@ -303,7 +304,7 @@ function createLoginWindows(
   const { grant: max } = rule.max;
   if (max === undefined) return undefined;
   if (isCheap) {
-    const login = createWindow(rule, 'grant', max * ANSWERED_FACTOR, `answered:${id}`);
+    const login = createWindow(rule, 'grant', max * CHEAP_FACTOR, `answered:${id}`);
     return { login, address: undefined };
   }
   return {

@@ -53,7 +53,7 @@ export function createAuthorizationCodeGrant(
         if (asked.resources?.some((one) => !coversResource(resources, one, runtime))) failTarget();
       } catch (refusal) {
         // No grant results from it: the provider's tokens are revoked.
-        void ends.tellProviderInTurn(issued);
+        void ends.revokeAtProviderInTurn(issued);
         throw refusal;
       }
       const { grantId } = request;

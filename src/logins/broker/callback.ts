@@ -41,7 +41,7 @@ export function createCallback(
 ) {
   const { codes, endpoints, logins, providerLogins } = broker;
   const { oauth, baseUrl } = broker.runtime;
-  const { logouts, tellProviderInTurn } = broker.ends;
+  const { logouts, revokeAtProviderInTurn } = broker.ends;
 
   /** The authorization response (RFC 6749 §4.1.2). */
   const buildAnswerUrl = ({ redirectUri, state }: Login, pairs: Pairs) =>
@@ -71,18 +71,19 @@ export function createCallback(
 
   /** Asks the provider for the user here and not at the token endpoint, so that users who may not log in see a page. */
   async function finishLogin(login: Login, code: string): Promise<Reply> {
-    // The provider's tokens are revoked unless a client or page gets something for them.
-    let given: EndedLogin | undefined;
+    // The provider's tokens are revoked in the end, unless a code leads to them. Those of a login of a page are never stored: once the
+    // page has its session, they are left to expire, or revoked if they never would.
+    let toRevoke: EndedLogin | undefined;
     try {
       const { nonce, clientId, logoutMark, approval } = login;
       const redeemed = await providerLogins.redeem(code, login.codeVerifier);
       const { answer, tokens: provider, problem } = redeemed;
-      given = { user: undefined, provider };
+      toRevoke = { user: undefined, provider };
       if (problem !== undefined) throw problem;
       const identity = await providerLogins.readIdentity(answer, { nonce, earlier: undefined });
       if (identity === undefined) return fail('upstream_failed', { details: TOKEN_REFUSED });
       const { user, sid } = identity;
-      given = { user, provider };
+      toRevoke = { user, provider };
       const refusal = providerLogins.findLoginRefusal(identity);
       if (refusal !== undefined) return refuse(refusal, login, user);
       // Checked again when the code is redeemed: this check is for the user in front of the browser.
@@ -99,19 +100,19 @@ export function createCallback(
         return { ...createRedirectReply(buildAuthorizeUrl(login.query)), facts: nameUser(user) };
       if (login.account !== undefined) {
         const reply = await finishPageLogin(identity, login, answer.id_token);
-        // These tokens are not stored. GitHub has room for ten per user, and would revoke that of a client's login for the next.
-        if (!provider.isLasting) given = undefined;
+        // GitHub has room for ten lasting tokens per user, and would revoke that of a client's login for the next.
+        if (!provider.isLasting) toRevoke = undefined;
         return reply;
       }
       const { clientName, redirectUri, codeChallenge, scopes, resources } = login;
       const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
       const issued = await codes.put({ ...asked, ...identity, logoutMark, provider });
-      given = undefined;
+      toRevoke = undefined;
       return respond(login, [['code', issued]]);
     } catch (thrown) {
       return respondToFailure(login, toGatewayError(thrown));
     } finally {
-      if (given !== undefined) void tellProviderInTurn(given);
+      if (toRevoke !== undefined) void revokeAtProviderInTurn(toRevoke);
     }
   }
 

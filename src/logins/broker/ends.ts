@@ -24,11 +24,11 @@ export interface EndedLogin extends Pick<Grant, 'provider'> {
 }
 
 /** Limit of concurrent revocations, to leave room for callers that wait for one. */
-const MAX_TOLD = 8;
+const MAX_REVOKED = 8;
 /** Refused logins are unlimited in number; beyond this limit, their tokens are left to expire. */
 const MAX_WAITING = 10_000;
 /** Batch size of one selection, to leave room for others. */
-const MAX_TOLD_AT_ONCE = 100;
+const MAX_REVOKED_AT_ONCE = 100;
 /** A grant that is refreshed while the list is read moves to the front: the list is read again until a pass does not end any. */
 const MAX_PASSES = 10;
 /** If the store fails, it fails for all of them in the same way. */
@@ -45,7 +45,7 @@ export function createLoginEnds(
   const { issuer, quirks } = oauth.provider;
   const logouts = createLogouts(runtime);
   const queue = createWorkQueue({
-    maxRunning: MAX_TOLD,
+    maxRunning: MAX_REVOKED,
     maxWaiting: MAX_WAITING,
     createRefusal: () => new Error('Too many logins have ended that the provider was not told of'),
   });
@@ -55,8 +55,8 @@ export function createLoginEnds(
       : undefined;
   endOutdatedGrants(runtime, grants, machineClients, (id) => endHere(id, 'configuration'));
 
-  /** RFC 7009: revokes the provider's tokens, best effort. Never rejects, and does not report the outcome. */
-  async function tellProvider({ user, provider }: EndedLogin) {
+  /** RFC 7009: best effort. Never rejects, and does not report the outcome. */
+  async function revokeAtProvider({ user, provider }: EndedLogin) {
     // From before a change of OIDC_ISSUER: no provider is sent the tokens of another.
     if (user !== undefined && user.issuer !== issuer) return;
     // The provider may end all logins of the user along with this one, which must not log out the user's other clients.
@@ -70,8 +70,8 @@ export function createLoginEnds(
   }
 
   /** Queued, for callers that do not wait: there may be thousands, and the provider may be slow. */
-  const tellProviderInTurn = ({ user, provider }: EndedLogin) =>
-    queue.run(() => tellProvider({ user, provider })).catch(() => {});
+  const revokeAtProviderInTurn = ({ user, provider }: EndedLogin) =>
+    queue.run(() => revokeAtProvider({ user, provider })).catch(() => {});
 
   /** Ends a grant, for all callers: writes one line of the log, and does not contact the provider. */
   async function endHere(id: string, by: GrantEndedBy) {
@@ -87,13 +87,13 @@ export function createLoginEnds(
   async function endGrant(
     id: string,
     by: GrantEndedBy,
-    tell: (ended: EndedLogin) => Promise<void> | undefined = tellProvider,
+    revokeTokens: (ended: EndedLogin) => Promise<void> | undefined = revokeAtProvider,
   ) {
     // Before the grant ends: if the store fails, the caller still finds it.
     const meant = isMeant(by) ? await grants.find(id) : undefined;
     if (meant !== undefined) await logouts.noteOfOne(meant);
     const ended = await endHere(id, by);
-    if (ended !== undefined) await tell(ended);
+    if (ended !== undefined) await revokeTokens(ended);
     return ended;
   }
 
@@ -119,16 +119,19 @@ export function createLoginEnds(
 
   return {
     logouts,
-    tellProvider,
-    tellProviderInTurn,
-    /** Resolves to the ended grant; undefined if another request was faster, or there was none. */
-    endGrant: (id: string, by: GrantEndedBy) => endGrant(id, by),
-    /** The same, without waiting for the provider. */
-    endGrantSoon: (id: string, by: GrantEndedBy) =>
-      endGrant(id, by, (ended) => void tellProviderInTurn(ended)),
+    revokeAtProvider,
+    revokeAtProviderInTurn,
     /**
-     * Ends many at once: existing grants, and logins in progress (`Logouts`). The provider is told afterwards, without waiting: it may be
-     * down, and there may be thousands. If one cannot be ended, the rest still are.
+     * Ends the grant, and waits until the provider has been asked to revoke its tokens. Resolves to the ended grant; undefined if another
+     * request was faster, or there was none.
+     */
+    endGrant: (id: string, by: GrantEndedBy) => endGrant(id, by),
+    /** The same, without waiting for the provider, which is asked in the background. */
+    endGrantSoon: (id: string, by: GrantEndedBy) =>
+      endGrant(id, by, (ended) => void revokeAtProviderInTurn(ended)),
+    /**
+     * Ends many at once: existing grants, and logins in progress (`Logouts`). Their tokens are revoked afterwards, without waiting: the
+     * provider may be down, and there may be thousands. If one cannot be ended, the rest still are.
      *
      * @returns how many have ended, how many remain because the store failed, and the mark of what begins afterwards.
      */
@@ -156,7 +159,7 @@ export function createLoginEnds(
         }
       } finally {
         // Includes those that ended before the store failed.
-        void tellOfAll(ended);
+        void revokeAllAtProvider(ended);
         endConnections?.(selection, ended);
       }
       for (const [grant, cause] of [...failures].slice(0, MAX_LOGGED)) {
@@ -166,9 +169,9 @@ export function createLoginEnds(
     },
   };
 
-  async function tellOfAll(ended: readonly EndedLogin[]) {
-    for (let at = 0; at < ended.length; at += MAX_TOLD_AT_ONCE) {
-      await Promise.all(ended.slice(at, at + MAX_TOLD_AT_ONCE).map(tellProviderInTurn));
+  async function revokeAllAtProvider(ended: readonly EndedLogin[]) {
+    for (let at = 0; at < ended.length; at += MAX_REVOKED_AT_ONCE) {
+      await Promise.all(ended.slice(at, at + MAX_REVOKED_AT_ONCE).map(revokeAtProviderInTurn));
     }
   }
 }

@@ -92,7 +92,10 @@ type RefreshDecision =
   /** It was not granted. */
   | { readonly kind: 'otherScope' | 'otherResource' };
 
-/** A replaced token is accepted for this long even if its successor is in use, since a client's own requests may cross. */
+/**
+ * A replaced token is accepted for this long after its replacement, even if its successor is in use, since a client's own requests may
+ * cross.
+ */
 const REPLACED_MS = 60_000;
 
 /** `now` in epoch milliseconds. */

@@ -32,7 +32,7 @@ export function createGrantRenewal(
   runtime: BrokerRuntime,
   grants: Grants,
   providerLogins: ProviderLogins,
-  { endGrant, logouts, tellProvider }: LoginEnds,
+  { endGrant, logouts, revokeAtProvider }: LoginEnds,
 ) {
   const { oauth, loginSeal: seal, store, clock, log, metrics } = runtime;
   const config = oauth.tokens;
@@ -68,7 +68,7 @@ export function createGrantRenewal(
         ? grants.read(id)
         : grants.update(id, (current) => ({ ...current, provider: { refreshToken } })));
       if (kept === undefined) {
-        await tellProvider({ ...grant, provider });
+        await revokeAtProvider({ ...grant, provider });
         return { kind: 'ended' };
       }
       if (problem !== undefined) return noteFailure(grant, problem);

@@ -54,7 +54,7 @@ type NewGrant = Omit<Grant, 'createdAt' | 'renewedAt' | 'issued'>;
 export function createTokenIssue({
   runtime: { audit, clock, log, oauth },
   ownTokens: { codec, grants },
-  ends: { endGrantSoon, logouts, tellProviderInTurn },
+  ends: { endGrantSoon, logouts, revokeAtProviderInTurn },
 }: Broker) {
   /** A failure here is no reason to refuse the new login. */
   async function makeRoom({ user, id }: Grant) {
@@ -93,7 +93,7 @@ export function createTokenIssue({
         // A store that did not answer may have written it all the same.
         void endGrantSoon(id, 'unfinished')
           .catch(() => undefined)
-          .then((ended) => (ended === undefined ? tellProviderInTurn(grant) : undefined));
+          .then((ended) => (ended === undefined ? revokeAtProviderInTurn(grant) : undefined));
         throw cause;
       });
       let isOver = false;

@@ -55,6 +55,7 @@ export function createConsent(
 ) {
   const { server, oauth } = runtime.config;
   const { baseUrl, displayName } = server;
+  // In the store `oauth:question:…`, a name that replicas of other versions read, too.
   const pendingConsents = createSecretRecords<PendingConsent>(runtime, 'question', TTL_SECONDS);
 
   async function showPage(request: AuthorizationRequest, browser: Browser): Promise<Reply> {

@@ -76,7 +76,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
 
   /** Finds a grant by a token that the gateway issued within the last day, or by its current refresh token within 30 days. */
   async function readGrant(token: string): Promise<KnownGrant | undefined> {
-    const text = await store.get(buildGrantKey(token));
+    const text = await store.get(buildRecentGrantKey(token));
     const { grantId, clientId, isReplaced } = (text && parseObject(text)) || {};
     if (typeof grantId !== 'string' || typeof clientId !== 'string') return undefined;
     return { grantId, clientId, isReplaced: isReplaced === true };
@@ -182,7 +182,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
           const isReplaced = token === used && token !== current;
           const grant = { grantId, clientId, isReplaced };
           const ttlSeconds = token === current ? CURRENT_SECONDS : GRANT_SECONDS;
-          return store.set(buildGrantKey(token), writeVersioned(grant), ttlSeconds);
+          return store.set(buildRecentGrantKey(token), writeVersioned(grant), ttlSeconds);
         });
       await Promise.all([...keeping, keepAnswers(issued)]).catch(() => {});
     },
@@ -209,7 +209,8 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
 
 const buildAnswerKey = (token: string) => buildOAuthKey('recent-answer', hashSha256(token));
 
-// The grant of a token, and the last event of the grant. Only hashes of tokens are stored.
+// The grant of a token, and the last event of the grant. In proxy mode a grant is the provider's: all tokens that descend from one
+// login, under an ID of this gateway's. It has nothing to do with `Grant`, the record of broker mode. Only hashes of tokens are stored.
 
 interface KnownGrant {
   /** Stays the same across refreshes. */
@@ -229,7 +230,7 @@ const ENDED = 'ended';
 /** Exceeds the lifetime of cached answers plus the provider's response time. Without its mark, no answer is given again. */
 const MARK_SECONDS = 600;
 
-const buildGrantKey = (token: string) => buildOAuthKey('recent-grant', hashSha256(token));
+const buildRecentGrantKey = (token: string) => buildOAuthKey('recent-grant', hashSha256(token));
 
 const buildMarkKey = (grantId: string) => buildOAuthKey('recent-mark', hashSha256(grantId));
 

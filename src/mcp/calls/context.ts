@@ -17,7 +17,7 @@ import {
   isRequestId,
   isShortId,
   type RequestId,
-  readForeignMeta,
+  readCustomMeta,
   readMeta,
   readParams,
 } from '../protocol/json-rpc.ts';
@@ -131,7 +131,7 @@ export function createContext(
     failParams('A progressToken may have at most 256 characters');
   return new ClientContext(
     new ClientAccess(source, client, services, token),
-    readForeignMeta(meta, source.sentText),
+    readCustomMeta(meta, source.sentText),
   );
 }
 

@@ -245,7 +245,7 @@ interface RelayBase {
   readonly wantsProgress: boolean;
   /** The least severe log messages that the client wants; undefined for none. */
   readonly logLevel: LogSeverity | undefined;
-  /** Members of the request's `_meta` that are addressed to the server. */
+  /** The custom members of the request's `_meta` (`readCustomMeta`), or what guards made of them. */
   readonly meta: JsonObject | undefined;
   /**
    * Guards for server-initiated requests; undefined if no guard checks them. They do not see requests from the gateway itself.

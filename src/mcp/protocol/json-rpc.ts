@@ -108,19 +108,22 @@ const NO_META: JsonObject = Object.freeze({});
 const MAX_BYTES = 8_192;
 const MAX_LEVELS = 16;
 
-/** `sentText` is the text of the message. Undefined without custom members, and if they are too large: they only mean something together. */
-export function readForeignMeta(meta: JsonObject, sentText = ''): JsonObject | undefined {
-  let foreign: [string, unknown][] | undefined;
+/**
+ * Selects the members that are passed on to servers. `sentText` is the text of the message. Undefined without custom members, and if
+ * they are too large or too deep: they only mean something together.
+ */
+export function readCustomMeta(meta: JsonObject, sentText = ''): JsonObject | undefined {
+  let custom: [string, unknown][] | undefined;
   for (const key of Object.keys(meta)) {
     if (isOfOneHop(key)) continue;
     const name = key.toLowerCase();
     if (isOfOneHop(name) || RESERVED.test(name)) continue;
-    foreign ??= [];
-    foreign.push([key, meta[key]]);
+    custom ??= [];
+    custom.push([key, meta[key]]);
   }
-  if (foreign === undefined || !foreign.every(([, value]) => hasLevels(value, MAX_LEVELS)))
+  if (custom === undefined || !custom.every(([, value]) => hasLevels(value, MAX_LEVELS)))
     return undefined;
-  const members = Object.fromEntries(foreign);
+  const members = Object.fromEntries(custom);
   noteParts(members, sentText, ['params', '_meta']);
   return Buffer.byteLength(writeExactJson(toRawJson(members))) > MAX_BYTES ? undefined : members;
 }

@@ -59,6 +59,7 @@ export function createNotificationStreams(
   let isClosed = false;
 
   endedGrants?.listen((grantId) => {
+    // Without an error, unlike calls: a client that opens the stream again gets the 401.
     for (const stream of open) if (stream.grantId === grantId) stream.end();
   });
 

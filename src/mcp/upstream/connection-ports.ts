@@ -11,13 +11,13 @@ export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<
 export type CredentialHeaders = Readonly<Record<string, string>>;
 
 /**
- * Called when the server has refused one of our tokens. Resolves to whether another one is now available, with which the request
- * can be sent again. `isRefusedItself` asks the server itself, independently of callers' requests, whether it refuses the token.
- * It rejects if there is no answer.
+ * Called when the server has refused one of our tokens, to get another one. Resolves to whether one is now available, with which the
+ * request can be sent again. `isRefusedItself` asks the server itself, independently of callers' requests, whether it refuses the
+ * token. It rejects if there is no answer.
  *
  * @throws CredentialError if nothing may be sent any more.
  */
-export type NoteRefusal = (
+export type ReplaceRefusedToken = (
   caller: UpstreamCaller,
   used: CredentialHeaders,
   refusal: TokenRefusal,
@@ -27,7 +27,7 @@ export type NoteRefusal = (
 /** The tokens of users' own logins at servers. */
 export interface ConnectionTokens {
   createGetToken(server: ConnectionServer): GetToken;
-  createNoteRefusal(server: ConnectionServer): NoteRefusal;
+  createReplaceRefusedToken(server: ConnectionServer): ReplaceRefusedToken;
 }
 
 const SCHEME = 'Bearer ';

@@ -123,7 +123,7 @@ export interface Connections {
    * needed. 403 with `insufficient_scope`: a login is needed for the scopes. Resolves to the access to continue with, which is
    * the same if no other token is available. None of this affects other callers, unless a login is needed. Never rejects.
    */
-  noteRefusal(
+  replaceRefusedToken(
     owner: ConnectionOwner,
     server: ConnectionServer,
     used: ActiveAccess,

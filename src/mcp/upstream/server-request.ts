@@ -64,7 +64,7 @@ export interface RelayedRequest {
     | 'skills/get'
     | 'completion/complete'
     | TaskRequest['method'];
-  /** With the server's own names and URIs; `_meta` contains the members that the client addressed to the server. */
+  /** With the server's own names and URIs; `_meta` has the members of `Relay.meta`, not all of the client's. */
   readonly params: JsonObject;
   /** The server's own name or URI of the requested item. */
   readonly name?: string;
@@ -188,7 +188,8 @@ const IS_ANSWER: Readonly<Record<ClientRequest['method'], (answer: JsonObject) =
   'roots/list': ({ roots }) => Array.isArray(roots),
 };
 
-// §18.3: a client knows only one server, the gateway. So the messages that it shows name the server behind it that asks.
+// §18.3: a client knows only one server, the gateway. So the messages that it shows name the server behind it that asks: the
+// `message` of an elicitation, the `systemPrompt` of a sampling request. `roots/list` shows nothing, and stays as it is.
 
 export function nameAsker(server: string, question: UpstreamQuestion): UpstreamQuestion {
   const { method, params } = question;

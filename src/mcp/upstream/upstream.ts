@@ -70,7 +70,10 @@ export interface UpstreamCaller {
   readonly clientId: string | undefined;
   /** ID of the client's session; undefined in the stateless era, and for the gateway itself. */
   readonly sessionId: string | undefined;
-  /** The requests that the client can be asked. */
+  /**
+   * What the client declared, and so can be asked. Transports see it without roots, unless the server's `roots` allows them
+   * (`withholdRoots`).
+   */
   readonly capabilities: ClientCapabilities;
   /**
    * The connection used for the request (§24), if users log in to the server themselves: cached data about the server belongs to

@@ -11,7 +11,7 @@ import {
   type ConnectionTokens,
   type CredentialHeaders,
   type GetToken,
-  type NoteRefusal,
+  type ReplaceRefusedToken,
   toBearer,
 } from '../../mcp/upstream/connection-ports.ts';
 import {
@@ -102,8 +102,8 @@ interface OpenCredentials<Auth extends TypedAuth> {
 /** The credentials for one server: a token of the caller, a signature for each request, or both. */
 export interface ServerCredentials {
   readonly getToken?: GetToken;
-  /** Undefined if the refusal of a token has no effect. */
-  readonly noteRefusal?: NoteRefusal | undefined;
+  /** Undefined if a refused token is not replaced, and no login follows from it. */
+  readonly replaceRefusedToken?: ReplaceRefusedToken | undefined;
   readonly sign?: SignRequest | undefined;
 }
 
@@ -133,7 +133,7 @@ interface SignableRequest {
 export interface ServerAccess {
   /** Undefined if no token is sent. */
   readonly getHeaders: GetHeaders | undefined;
-  readonly noteRefusal: NoteRefusal | undefined;
+  readonly replaceRefusedToken: ReplaceRefusedToken | undefined;
   /** Undefined if requests are not signed, so that there is no cost. */
   readonly sign: SignRequest | undefined;
 }

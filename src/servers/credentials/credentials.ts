@@ -47,8 +47,12 @@ export function openCredentials(
     openAccess(server: CredentialServer): ServerAccess {
       const { auth } = server;
       const own = opened.find(({ type }) => type.type === auth.type);
-      const { getToken, noteRefusal, sign } = own?.openServer(server, auth) ?? NONE;
-      return { getHeaders: own && getToken && addToken(getToken, own.type), noteRefusal, sign };
+      const { getToken, replaceRefusedToken, sign } = own?.openServer(server, auth) ?? NONE;
+      return {
+        getHeaders: own && getToken && addToken(getToken, own.type),
+        replaceRefusedToken,
+        sign,
+      };
     },
     /** `isUsed`: whether any server has such credentials now. */
     createEndpoints: (isUsed: (type: CredentialType) => boolean): readonly Endpoint[] =>

@@ -280,7 +280,7 @@ export const oauth = defineCredentialType<ConnectionAuth>({
       const server = { name, url, auth };
       return {
         getToken: connections.createGetToken(server),
-        noteRefusal: connections.createNoteRefusal(server),
+        replaceRefusedToken: connections.createReplaceRefusedToken(server),
       };
     },
   }),

@@ -78,14 +78,14 @@ export const createConnectionTokens = (parts: ConnectionPorts): ConnectionTokens
         : takeToken(await getAccess(caller), caller);
     };
   },
-  createNoteRefusal(server) {
+  createReplaceRefusedToken(server) {
     const { findOwner } = createLogins(server, parts);
-    return async function noteRefusal(caller, headers, refusal, isRefusedItself) {
+    return async function replaceRefusedToken(caller, headers, refusal, isRefusedItself) {
       const { connectionId } = caller;
       const owner = findOwner(caller);
       if (owner === undefined || connectionId === undefined) return false;
       const used: ActiveAccess = { kind: 'active', token: readBearer(headers), connectionId };
-      const access = await parts.connections.noteRefusal(owner, server, used, {
+      const access = await parts.connections.replaceRefusedToken(owner, server, used, {
         ...refusal,
         isRefusedItself: () => isRefusedItself().catch(() => false),
       });

@@ -43,7 +43,7 @@ export function createHttpConnection(
   { config: settings, clock, log }: UpstreamRuntime,
   config: HttpUpstreamConfig,
   share: ProcessShare,
-  { availability, noteRefusal, isTokenRefused, getHeaders, sign }: ConnectionPorts,
+  { availability, replaceRefusedToken, isTokenRefused, getHeaders, sign }: ConnectionPorts,
 ) {
   const url = new URL(config.url);
   const path = url.pathname + url.search;
@@ -120,12 +120,12 @@ export function createHttpConnection(
         throw error;
       }
       const refusal = outcome.kind === 'refused' ? findTokenRefusal(outcome) : undefined;
-      if (refusal !== undefined && noteRefusal !== undefined && !one.isTrial) {
-        const isAboutSession = refusal.status === 401 && (await one.isAboutSession());
+      if (refusal !== undefined && replaceRefusedToken !== undefined && !one.isTrial) {
+        const isSessionReplaced = refusal.status === 401 && (await one.replaceSessionIfLost());
         // The token may have been refused by a service behind the server: the server itself is asked before a login is required.
         const hasOther =
-          !isAboutSession &&
-          (await noteRefusal(caller, credentials, refusal, () => isTokenRefused(caller)));
+          !isSessionReplaced &&
+          (await replaceRefusedToken(caller, credentials, refusal, () => isTokenRefused(caller)));
         if (hasOther && mayBeRefused) {
           mayBeRefused = false;
           mayBreak = method !== 'tools/call';
@@ -180,9 +180,9 @@ export function createHttpConnection(
     try {
       return await open();
     } catch (error) {
-      if (!isUnauthorizedError(error) || noteRefusal === undefined) throw error;
+      if (!isUnauthorizedError(error) || replaceRefusedToken === undefined) throw error;
       const refusal = { status: 401, challenge: undefined } as const;
-      const hasOther = await noteRefusal(caller, credentials, refusal, () =>
+      const hasOther = await replaceRefusedToken(caller, credentials, refusal, () =>
         isTokenRefused(caller),
       );
       if (!hasOther || !mayBeRefused) throw error;

@@ -79,7 +79,7 @@ export const httpTransport = defineTransport<HttpUpstreamConfig>({
 export function createHttpUpstream(
   runtime: UpstreamRuntime,
   config: HttpUpstreamConfig,
-  { getHeaders, noteRefusal, sign }: ServerAccess,
+  { getHeaders, replaceRefusedToken, sign }: ServerAccess,
   share: ProcessShare,
 ): Upstream {
   const facts = readHttpFacts(config);
@@ -90,7 +90,7 @@ export function createHttpUpstream(
   const hasNone = (caller: UpstreamCaller) => facts.needsUser && caller.user === undefined;
   const connection = createHttpConnection(runtime, config, share, {
     getHeaders: getHeaders && ((caller) => (hasNone(caller) ? {} : getHeaders(caller))),
-    noteRefusal,
+    replaceRefusedToken,
     sign: sign && ((caller, request) => (hasNone(caller) ? {} : sign(caller, request))),
     isTokenRefused: (caller) => protocol.isTokenRefused(caller),
     availability,

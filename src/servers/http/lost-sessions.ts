@@ -1,5 +1,6 @@
-// §18.3: detects lost sessions. After a restart a server should answer 404 to sessions that it no longer knows. Many answer 401, 400,
-// 410, 503 or something else, which may concern the credentials, the request, or the whole server instead: a `ping` finds out.
+// §18.3: detects lost sessions, and replaces them. After a restart a server should answer 404 to sessions that it no longer knows.
+// Many answer 401, 400, 410, 503 or something else, which may concern the credentials, the request, or the whole server instead: a
+// `ping` finds out, though not each time (`ASK_AGAIN_MS`).
 
 import {
   CredentialError,
@@ -28,8 +29,8 @@ type SessionState =
  */
 const ASK_AGAIN_MS = 5000;
 
-/** `ping` is sent in the session, as a trial. It may throw an UpstreamError. */
-export function createFindSessionState(
+/** `ping` is sent as a trial: in the session, and if it is refused, in the one that may replace it. It may throw an UpstreamError. */
+export function createReplaceIfLost(
   clock: Clock,
   ping: (caller: UpstreamCaller, session: ServerSession) => Promise<CallOutcome>,
   sessions: ServerSessions,
@@ -65,8 +66,11 @@ export function createFindSessionState(
     }
   }
 
-  /** Single flight per session. With `mustAsk`, probes even if it was probed a moment ago. Never rejects. */
-  return async function findSessionState(
+  /**
+   * Probes the session, and replaces it if the server has lost it. Single flight per session. With `mustAsk`, probes even if it was
+   * probed a moment ago. Never rejects.
+   */
+  return async function replaceIfLost(
     caller: UpstreamCaller,
     session: ServerSession,
     mustAsk = false,

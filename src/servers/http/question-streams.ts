@@ -47,7 +47,7 @@ export function createQuestionStreams(
         findPlace,
         answer,
         onRelease({ caller, session }) {
-          if (session.standing === 0) retry(caller);
+          if (session.openStreams === 0) retry(caller);
         },
       })
     : undefined;
@@ -93,7 +93,7 @@ export function createQuestionStreams(
     session.held = held;
     if (place !== undefined) places.set(place, { held, session });
     replicas?.join();
-    if (session.standing === 0) {
+    if (session.openStreams === 0) {
       opening = new Promise((resolve) => {
         const cancelTimer = clock.after(OPENING_MS, () => noteAttempt());
         noteAttempt = () => {

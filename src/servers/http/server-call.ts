@@ -109,8 +109,10 @@ export class ServerCall implements ExchangeListener {
   /** Its caller is gone, or it took too long: the server need not continue. */
   protected onAbandon(_reason: string): void {}
 
-  /** True if a 401 is about the session, and not about the token. */
-  async isAboutSession(): Promise<boolean> {
+  /**
+   * Called after a 401. Replaces the session if the server has lost it: true if so, as the 401 was then not about the token.
+   */
+  async replaceSessionIfLost(): Promise<boolean> {
     return false;
   }
 

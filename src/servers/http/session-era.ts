@@ -33,7 +33,7 @@ import type { HttpUpstreamConfig } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { ServerListeners } from './listeners.ts';
 import {
-  createFindSessionState,
+  createReplaceIfLost,
   isAnswered,
   isOfOtherEra,
   isSessionLost,
@@ -76,8 +76,8 @@ export function speakSessionEra(
     terminate,
     restore,
   });
-  const findSessionState = createFindSessionState(clock, ping, sessions);
-  const requests = { timeoutMs, connection, findSessionState, notify: listeners.notify };
+  const replaceIfLost = createReplaceIfLost(clock, ping, sessions);
+  const requests = { timeoutMs, connection, replaceIfLost, notify: listeners.notify };
 
   async function initialize(caller: UpstreamCaller, isTrial = false): Promise<ServerSession> {
     const cookies = openCookies();
@@ -114,7 +114,7 @@ export function speakSessionEra(
 
   /** Repeats the subscriptions and the log level of the lost session. Resources that the server no longer has are skipped. */
   async function restore(caller: UpstreamCaller, session: ServerSession, lost: ServerSession) {
-    listeners.move(caller, lost.standing > 0);
+    listeners.move(caller, lost.openStreams > 0);
     // The replica that opened it has already done this.
     if (session.isFromStore) return;
     if (lost.logLevel !== undefined) void setLogLevel(caller, session, lost.logLevel);
@@ -161,8 +161,8 @@ export function speakSessionEra(
   }
 
   /**
-   * Sends a request in the session of its caller, and again in a new one if the server has lost it. A request is never sent again if the
-   * server only may have lost the session.
+   * Sends a request in the session of its caller, and again in a new one if the server has lost it, or in the stateless era if the
+   * server has changed to that. A request is never sent again if the server only may have lost the session.
    */
   async function send(
     caller: UpstreamCaller,
@@ -208,7 +208,7 @@ export function speakSessionEra(
     session: ServerSession,
     outcome: CallOutcome,
   ): Promise<void> {
-    const state = await findSessionState(caller, session);
+    const state = await replaceIfLost(caller, session);
     if (state.kind === 'refused') throw state.error;
     if (state.kind !== 'replaced') return;
     const answer = outcome.kind === 'refused' ? String(outcome.status) : 'an error';
@@ -232,7 +232,7 @@ export function speakSessionEra(
 
   return {
     sessions,
-    findSessionState,
+    replaceIfLost,
     /** `sendAnew` resends a request that was not carried out because the server no longer uses sessions. */
     request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: Upstream['request']) {
       const change = SUBSCRIBING.has(request.method)
@@ -263,7 +263,7 @@ export function speakSessionEra(
 interface SessionRequests {
   readonly timeoutMs: number;
   readonly connection: HttpConnection;
-  readonly findSessionState: ReturnType<typeof createFindSessionState>;
+  readonly replaceIfLost: ReturnType<typeof createReplaceIfLost>;
   /** Receives a notification that does not belong to a request. */
   readonly notify: ServerListeners['notify'];
 }
@@ -318,10 +318,9 @@ class SessionCall extends ServerCall {
     this.requests.connection.send(this.caller, cancelled, this.session).catch(() => {});
   }
 
-  /** True if the session had to be replaced, although the server answered that the credentials are wrong. */
-  override async isAboutSession(): Promise<boolean> {
+  override async replaceSessionIfLost(): Promise<boolean> {
     const { requests, session, caller } = this;
     if (session.id === undefined) return false;
-    return (await requests.findSessionState(caller, session, true)).kind === 'replaced';
+    return (await requests.replaceIfLost(caller, session, true)).kind === 'replaced';
   }
 }

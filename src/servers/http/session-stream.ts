@@ -49,7 +49,7 @@ export function createSessionStream(
       const end = await readStream(audience, session, signal, () => {
         hasBegun = true;
         streamed.add(session);
-        session.standing += 1;
+        session.openStreams += 1;
         session.held?.noteAttempt();
         onOpen(lastEventId !== undefined);
       });
@@ -67,7 +67,7 @@ export function createSessionStream(
         : 'again';
     } finally {
       session.streams -= 1;
-      if (hasBegun) session.standing -= 1;
+      if (hasBegun) session.openStreams -= 1;
       session.held?.noteAttempt();
     }
   }
@@ -95,7 +95,7 @@ export function createSessionStream(
       await sessions.replace(caller, session);
       return 'again';
     }
-    const state = await era.findSessionState(caller, session);
+    const state = await era.replaceIfLost(caller, session);
     if (state.kind === 'kept') return next;
     // Refused credentials do not become valid on their own, but a server that is down may come back.
     const error = state.kind === 'refused' ? state.error : undefined;

@@ -271,8 +271,8 @@ export class ServerSession {
   readonly questions = createServerQuestions();
   /** Its GET streams, open or being opened. */
   streams = 0;
-  /** The open ones. */
-  standing = 0;
+  /** Those of them that are open. */
+  openStreams = 0;
   /** Its clients, which all declare the same capabilities, can be asked by the server. */
   canAsk = false;
   /** The server has no such streams (405). */

@@ -283,7 +283,7 @@ async function openSseChannel(
       // A value that JSON cannot represent throws here, to the sender.
       const text = new RawJson(writeExactJson(message));
       connection.send(caller, text, session, postPath).then(
-        (posted) => judgePost(message, posted),
+        (posted) => handlePosted(message, posted),
         (cause: unknown) =>
           end(
             cause instanceof UpstreamError
@@ -317,7 +317,7 @@ async function openSseChannel(
   }
 
   /** If the server does not accept a message, it does not answer it either. */
-  function judgePost({ id }: JsonObject, posted: ExchangeEnd) {
+  function handlePosted({ id }: JsonObject, posted: ExchangeEnd) {
     if (posted.kind === 'failed') end(posted.error);
     if (posted.kind !== 'refused') return;
     const { status } = posted;

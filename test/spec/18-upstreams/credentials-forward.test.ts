@@ -30,7 +30,7 @@ const create = (auth: UpstreamAuth, url?: string) => requireHeaders(openAccess(a
 
 describe('none', () => {
   test('§18.6 without auth a server learns nothing of the caller', () => {
-    const nothing = { getHeaders: undefined, noteRefusal: undefined, sign: undefined };
+    const nothing = { getHeaders: undefined, replaceRefusedToken: undefined, sign: undefined };
     expect(openAccess({ type: 'none' })).toEqual(nothing);
   });
 });

@@ -117,7 +117,7 @@ describe('two owners', () => {
     expect(await connections.count('wiki')).toEqual({ active: 2, 'login needed': 0 });
 
     // What bob knows of ada's token ends nothing of hers.
-    await connections.noteRefusal(BOB, wiki, ada, {
+    await connections.replaceRefusedToken(BOB, wiki, ada, {
       status: 401,
       challenge: undefined,
       isRefusedItself: async () => true,
@@ -210,7 +210,7 @@ test('§24.6 counts: they are right after logins, their loss and their end, and 
   const access = await keeper.connections.getAccess(first, wiki);
   if (access.kind !== 'active') throw new Error('It has not been told yet.');
   const refusal = { status: 401, challenge: undefined, isRefusedItself: async () => true } as const;
-  await keeper.connections.noteRefusal(first, wiki, access, refusal);
+  await keeper.connections.replaceRefusedToken(first, wiki, access, refusal);
   expect(await count()).toEqual({ active: 11, 'login needed': 1 });
   await keeper.connections.end(second, wiki, 'user');
   expect(await count()).toEqual({ active: 10, 'login needed': 1 });
@@ -252,7 +252,7 @@ test.for([
       challenge: undefined,
       isRefusedItself: async () => true,
     } as const;
-    await keeper.connections.noteRefusal(ADA, wiki, access, refusal);
+    await keeper.connections.replaceRefusedToken(ADA, wiki, access, refusal);
     expect(times).toBe(1);
     expect(await keeper.connections.count('wiki')).toEqual({ active, 'login needed': 0 });
   },

@@ -65,7 +65,7 @@ export async function openHttpUpstream(
     const upstream = createHttpUpstream(
       runtime,
       { ...HTTP_DEFAULTS, ...config, ...other },
-      { getHeaders: async () => ({}), noteRefusal: undefined, sign: undefined, ...access },
+      { getHeaders: async () => ({}), replaceRefusedToken: undefined, sign: undefined, ...access },
       { ...openProcessShare(runtime, true), isSessionActive: async () => true },
     );
     opened.push(upstream);
