@@ -16,7 +16,7 @@ import { isObject, type JsonObject } from '../platform/json.ts';
 import { CAPACITY } from '../platform/memory/capacity.ts';
 import { nameOwner } from '../store/keys.ts';
 import { isSameList } from './join-lists.ts';
-import { type Plan, toLister } from './plan.ts';
+import { type Plan, toLister, type Who } from './plan.ts';
 import { type Entry, showNumbers } from './prepare-list.ts';
 import { createIsVisible, isAnyDown, JUDGED_AT_ONCE, type ServedPath } from './served-path.ts';
 import { type ListView, toShownItem, toShownName } from './view.ts';
@@ -31,6 +31,23 @@ export function createListPage(path: ServedPath) {
   /** True if callers may see different entries. */
   const dependsOnCaller = () => served.current.policies.dependOnCaller;
 
+  async function findVisible(list: ListView, cursor: Cursor, who: Who, work: Turns) {
+    const { entries } = list;
+    const { policies } = served.current;
+    const isUsual = cursor === undefined && !isAnyDown(view);
+    // Nearly always the case without rules: no entry has to be judged.
+    if (isUsual && entries.length <= PAGE_SIZE && !policies.dependOnCaller)
+      return { positions: takeTurns(entries).all, last: undefined };
+    const memory = isUsual ? policies.findMemory(who.policy) : undefined;
+    const known = memory && getFirstPages(entries).get(memory);
+    if (known !== undefined) return known;
+    if (policies.dependOnCaller) await access.prepareFor(who, work);
+    const visible = await takeVisible(list, cursor, createIsVisible(path, who), work);
+    if (memory !== undefined && served.current.policies === policies)
+      getFirstPages(entries).set(memory, visible);
+    return visible;
+  }
+
   return async function listPage(
     kind: ListKind,
     cursor: Cursor,
@@ -42,14 +59,8 @@ export function createListPage(path: ServedPath) {
     if (context.takesStream) missedLists.note(kind, who.upstream, view, list.hasAllServers);
     if (work.isOver()) await work.next();
     const isPrivate = list.isPersonal || dependsOnCaller();
-    if (dependsOnCaller()) await access.prepareFor(who, work);
     const { entries } = list;
-    // Fast path, nearly always taken without rules: no entry has to be judged.
-    const seesAllAtOnce =
-      cursor === undefined && entries.length <= PAGE_SIZE && !dependsOnCaller() && !isAnyDown(view);
-    const { positions, last } = seesAllAtOnce
-      ? { positions: takeTurns(entries).all, last: undefined }
-      : await takeVisible(list, cursor, createIsVisible(path, who), work);
+    const { positions, last } = await findVisible(list, cursor, who, work);
     const nextCursor = last && encodeCursor(toShownName(view, last));
     const { user } = who.policy;
     const caller = user && nameOwner(user);
@@ -74,6 +85,18 @@ export function createListPage(path: ServedPath) {
   };
 }
 
+/** What callers see of the first page of a list, by the memory of the policies: as small as the decisions that it keeps. */
+const getFirstPages = computeOnce(
+  (_entries: readonly Entry[]) => new WeakMap<object, VisiblePart>(),
+);
+
+interface VisiblePart {
+  /** Positions in the list, ascending. */
+  readonly positions: readonly number[];
+  /** The last entry of the page if there are more. */
+  readonly last: Entry | undefined;
+}
+
 /**
  * A cursor is the name of the last entry of a page. A cursor that names a hidden entry fails like any unknown one, so that it
  * tells the caller nothing.
@@ -90,16 +113,13 @@ function findStart(
   return (takeTurns(entries).places[position] ?? 0) + 1;
 }
 
-/**
- * The positions in the list, ascending, and the last entry of the page if there are more. Only as many entries are judged as the
- * page needs: many rules over many entries take a long time.
- */
+/** Only as many entries are judged as the page needs: many rules over many entries take a long time. */
 async function takeVisible(
   list: ListView,
   cursor: Cursor,
   isVisible: (entry: Entry) => boolean,
   work: Turns,
-) {
+): Promise<VisiblePart> {
   const { entries } = list;
   const { positions } = takeTurns(entries);
   const start = cursor === undefined ? 0 : findStart(cursor, list, isVisible);
@@ -250,11 +270,11 @@ function write(
 }
 
 /** If two pages have the same hash, the later one is kept. */
-function hashPositions(positions: readonly number[]): number {
+const hashPositions = computeOnce((positions: readonly number[]) => {
   let hash = positions.length;
   for (const position of positions) hash = (Math.imul(hash, 31) + position) | 0;
   return hash;
-}
+});
 
 function isSame(
   known: KeptPage,

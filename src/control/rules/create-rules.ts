@@ -68,6 +68,7 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): Rules {
         .reduce(strengthen, asked);
       return addAsked(decided, first && isList ? { ...first, isAskedByArgs: true } : first);
     },
+    findMemory: openMemory,
     mayAllowSome: (namesBegin, caller) =>
       openMemory(caller).facts.addressed.some(({ rule }) => rule.mayAllowSome(namesBegin, caller)),
     withOwnMemory: () => createJudge(rules, clock),
@@ -81,6 +82,7 @@ const NO_RULES: Rules = {
   namedFacts: new Map(),
   prepareFor: async () => {},
   decide: () => ALLOWED,
+  findMemory: () => NO_RULES,
   mayAllowSome: () => true,
   withOwnMemory: () => NO_RULES,
 };
@@ -211,6 +213,7 @@ export function createRulesPolicy(rules: Rules): Policy | undefined {
   if (rules === NO_RULES) return undefined;
   return {
     prepareFor: rules.prepareFor,
+    findMemory: rules.findMemory,
     mayAllowSome: rules.mayAllowSome,
     judge({ kind, name, server, annotations, namesBegin, isOpen }, caller, args) {
       if (isOpen === true) return ALLOWED;

@@ -48,6 +48,8 @@ export interface Rules {
   /** Synchronous and without effect. */
   decide(item: RuledItem, caller: PolicyCaller): RuleDecision;
   /** See `Policy`. */
+  findMemory(caller: PolicyCaller): object;
+  /** See `Policy`. */
   mayAllowSome(namesBegin: string, caller: PolicyCaller): boolean;
   /** The same rules with an empty cache. */
   withOwnMemory(): Rules;

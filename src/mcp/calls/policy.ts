@@ -60,6 +60,8 @@ export interface Policy {
    * depend on them are allowed, and for resources.
    */
   judge?(item: PolicyItem, caller: PolicyCaller, args: JsonObject | undefined): Verdict;
+  /** As long as it is the same object, `judge` decides the same about an item of a list. */
+  findMemory?(caller: PolicyCaller): object;
   /**
    * True if it may allow the caller any item of a server: tools and prompts with this prefix, and any URI.
    */
@@ -73,11 +75,13 @@ export interface Policy {
 }
 
 /** All policies as one. */
-export interface Policies extends Required<Policy> {
+export interface Policies extends Required<Omit<Policy, 'findMemory'>> {
   /** True if all callers may see and use everything. */
   readonly allowAll: boolean;
   /** True if callers may see different entries. */
   readonly dependOnCaller: boolean;
+  /** See `Policy`; undefined if that is not known. */
+  findMemory(caller: PolicyCaller): object | undefined;
 }
 
 export const ALLOWED: Verdict = { kind: 'allowed' };
@@ -88,9 +92,11 @@ export const ALLOWED: Verdict = { kind: 'allowed' };
  */
 export function joinPolicies(all: readonly (Policy | undefined)[]): Policies {
   const policies = all.filter((policy) => policy !== undefined);
+  const [judging, ...others] = policies.filter(({ judge }) => judge !== undefined);
   return {
     allowAll: policies.length === 0,
-    dependOnCaller: policies.some(({ judge }) => judge !== undefined),
+    dependOnCaller: judging !== undefined,
+    findMemory: (caller) => (others.length === 0 ? judging?.findMemory?.(caller) : undefined),
     async prepareFor(caller, work) {
       for (const policy of policies) await policy.prepareFor?.(caller, work);
     },

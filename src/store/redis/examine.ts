@@ -90,7 +90,7 @@ async function measureLatency(ping: () => Promise<unknown>, clock: Clock) {
 const MAX_SCANS = 50;
 const KEYS_PER_SCAN = 1000;
 const MAX_RECORDS = 50;
-const SEALED = ['question', 'login', 'code'].map((kind) => buildOAuthKey(kind, ''));
+const SEALED = ['question', 'login', 'grant-code'].map((kind) => buildOAuthKey(kind, ''));
 
 async function readSealedRecords(server: Redis): Promise<readonly string[]> {
   const keys: string[] = [];
