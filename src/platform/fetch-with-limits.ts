@@ -1,6 +1,6 @@
 import type { HttpRequest } from './http-client/http-pool.ts';
+import { dropByteOrderMark } from './json.ts';
 import { stripUri } from './secret-texts.ts';
-import { dropByteOrderMark } from './text.ts';
 
 /** The part of `fetch` that the gateway needs; tests and embedders may pass their own. Redirects are not followed. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
@@ -93,5 +93,5 @@ export async function readBody(
     if (length > maxBytes) throw refuse();
     chunks.push(chunk);
   }
-  return dropByteOrderMark(Buffer.concat(chunks));
+  return Buffer.concat(dropByteOrderMark(chunks));
 }

@@ -98,7 +98,7 @@ export function joinPieces(pieces: readonly Uint8Array[]): Buffer {
   return workspace.subarray(0, length);
 }
 
-const countBytes = (pieces: readonly Uint8Array[]) =>
+export const countBytes = (pieces: readonly Uint8Array[]) =>
   pieces.reduce((sum, piece) => sum + piece.length, 0);
 
 /** Undefined unless every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */
@@ -247,19 +247,30 @@ export const surround = (before: string, content: Written, behind: string): Writ
     : [Buffer.from(before), ...content, Buffer.from(behind)];
 
 /** Drops `start` bytes at the start and `end` bytes at the end. */
-export function cutPieces(
-  pieces: readonly Uint8Array[],
+export function cutPieces<Piece extends Uint8Array>(
+  pieces: readonly Piece[],
   start: number,
   end: number,
-): readonly Uint8Array[] {
+): readonly Piece[] {
   const length = countBytes(pieces);
   let at = 0;
   return pieces.map((piece) => {
     const from = Math.max(0, start - at);
     const to = Math.max(0, Math.min(piece.length, length - end - at));
     at += piece.length;
-    return piece.subarray(from, to);
+    return piece.subarray(from, to) as Piece;
   });
+}
+
+/** UTF-8 byte order mark: not part of the text, and not allowed in JSON (RFC 8259 §8.1). */
+const MARK = [0xef, 0xbb, 0xbf] as const;
+
+/** The pieces without the mark at their start; the same array without one. */
+export function dropByteOrderMark<Piece extends Uint8Array>(pieces: readonly Piece[]) {
+  // Fast path: nearly no text has one.
+  if (pieces[0]?.[0] !== MARK[0]) return pieces;
+  const head = Buffer.concat(pieces.slice(0, MARK.length));
+  return MARK.every((byte, at) => head[at] === byte) ? cutPieces(pieces, MARK.length, 0) : pieces;
 }
 
 /**

@@ -54,24 +54,6 @@ export const quoteForShell = (text: string): string => `'${text.replaceAll("'", 
 export const toShellWord = (text: string): string =>
   /^[\w./:@%+=-]+$/.test(text) ? text : quoteForShell(text);
 
-// UTF-8 byte order mark. Not part of the text: `fetch` and event streams drop it.
-
-const MARK = [0xef, 0xbb, 0xbf] as const;
-
-const beginsWithMark = (bytes: Uint8Array) => MARK.every((byte, at) => bytes[at] === byte);
-
-export const dropByteOrderMark = (bytes: Buffer): Buffer =>
-  beginsWithMark(bytes) ? bytes.subarray(MARK.length) : bytes;
-
-/** True if a string in pieces begins with the mark. */
-export function hasByteOrderMark(pieces: readonly Uint8Array[]): boolean {
-  const [first] = pieces;
-  // Fast path: nearly no text does.
-  if (first?.[0] !== MARK[0]) return false;
-  const head = pieces.slice(0, MARK.length).map((piece) => piece.subarray(0, MARK.length));
-  return beginsWithMark(Buffer.concat(head));
-}
-
 // Writes server-sent events (WHATWG HTML §9.2).
 
 /**

@@ -1,8 +1,7 @@
 // Server-sent events (WHATWG HTML §9.2) of a server: splits a stream into messages, each of which is a JSON value. Data is passed on
 // in the received bytes: decoding a long result would cost more than everything else that is done with it.
-import { joinPieces } from '../../platform/json.ts';
+import { countBytes, dropByteOrderMark, joinPieces } from '../../platform/json.ts';
 import { PieceList } from '../../platform/memory/user-budgets.ts';
-import { hasByteOrderMark } from '../../platform/text.ts';
 
 /** The problem with an answer or an event that is too long. */
 export const describeExcess = (maxBytes: number): string =>
@@ -77,22 +76,15 @@ export class EventSplitter {
 
   private endLine(end: Buffer): void {
     this.lines += 1;
-    if (this.line.byteLength > 0) {
-      this.line.add(end);
-      const { byteLength } = this.line;
-      this.readLine(this.line.take(), byteLength);
-    } else this.readLine([end], end.length);
+    this.line.add(end);
+    const line = this.line.take();
+    this.readLine(this.mayBeMark ? dropByteOrderMark(line) : line);
+    this.mayBeMark = false;
   }
 
-  private readLine(given: readonly Buffer[], length: number): void {
+  private readLine(given: readonly Buffer[]): void {
     let line = given;
-    if (this.mayBeMark) {
-      this.mayBeMark = false;
-      if (hasByteOrderMark(line)) {
-        this.readLine([Buffer.concat(line).subarray(3)], length - 3);
-        return;
-      }
-    }
+    const length = countBytes(line);
     if (length === 0) {
       this.endEvent();
       return;

@@ -13,9 +13,8 @@ import {
   type ResponseHandler,
   type SentRequest,
 } from '../../platform/http-client/http-pool.ts';
-import { cutPieces, isObject, type JsonObject } from '../../platform/json.ts';
+import { countBytes, dropByteOrderMark, isObject, type JsonObject } from '../../platform/json.ts';
 import { PieceList } from '../../platform/memory/user-budgets.ts';
-import { hasByteOrderMark } from '../../platform/text.ts';
 import { nameOwner } from '../../store/keys.ts';
 import { parseEventData, parseServerBytes } from '../messages/server-message.ts';
 import { PacedStream } from '../transport/message-pace.ts';
@@ -258,17 +257,14 @@ export class Exchange
     if (this.isOver || this.status === 0) return;
     const { status, answerHeaders: headers, pieces } = this;
     if (pieces !== undefined) {
-      const { byteLength } = pieces;
-      const all = pieces.take();
-      const hasMark = hasByteOrderMark(all);
-      const content = hasMark ? cutPieces(all, MARK_BYTES, 0) : all;
+      const content = dropByteOrderMark(pieces.take());
       if (!this.needsBody) {
         const value = parseServerBytes(content)?.value;
         this.endByStatus(isObject(value) ? value : undefined);
         return;
       }
       // There may be nothing at all (202).
-      const length = hasMark ? byteLength - MARK_BYTES : byteLength;
+      const length = countBytes(content);
       if (length > 0) this.push(content, length);
     }
     this.outcome = { kind: 'complete', status, headers };
@@ -362,8 +358,6 @@ const NO_HEADERS: IncomingHttpHeaders = {};
 
 /** Of a refusal, no more than a JSON-RPC error is read. */
 const MAX_REFUSAL_BYTES = 65_536;
-/** Bytes of a byte order mark. */
-const MARK_BYTES = 3;
 
 const TOO_FAST = 'it sent more messages than the gateway takes, for a minute';
 

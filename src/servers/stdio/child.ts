@@ -25,8 +25,8 @@ interface Child {
 }
 
 interface ChildHandlers {
-  /** Called for each line of standard output; returns the number of messages that it counts as. */
-  onLine(line: Buffer): number;
+  /** Called for each line of standard output, in pieces; returns the number of messages that it counts as. */
+  onLine(line: readonly Buffer[]): number;
   /** Called for each line of stderr, or the beginning of a long one. */
   onErrorLine(line: Buffer): void;
   /** Counts the memory of messages; undefined if it is bounded otherwise. */
@@ -111,7 +111,7 @@ function watchChild(
       }),
   });
   const output = createLineSplitter(maxBytes, {
-    onLine: (line) => messages.push(line, line.length),
+    onLine: (line, length) => messages.push(line, length),
     onTooLong: () =>
       kill({
         what: `it wrote a message of more than ${maxBytes} bytes`,
@@ -151,13 +151,13 @@ function watchChild(
   };
 }
 
-/** The lines of standard output, which are valid only during `push`. */
-class PacedLines extends PacedStream<Buffer> {
+/** The lines of standard output. */
+class PacedLines extends PacedStream<readonly Buffer[]> {
   private readonly source: PacedSource;
   private readonly output: Readable;
   private readonly handlers: {
     /** Returns the number of messages that the line counts as. */
-    onLine(line: Buffer): number;
+    onLine(line: readonly Buffer[]): number;
     onTooFast(): void;
   };
 
@@ -177,12 +177,12 @@ class PacedLines extends PacedStream<Buffer> {
     return this.source;
   }
 
-  protected take(line: Buffer): number {
+  protected take(line: readonly Buffer[]): number {
     return this.handlers.onLine(line);
   }
 
-  protected override copy(line: Buffer): Buffer {
-    return Buffer.from(line);
+  protected override copy(line: readonly Buffer[]): readonly Buffer[] {
+    return [Buffer.concat(line)];
   }
 
   protected pauseSource(): void {

@@ -7,9 +7,9 @@ import { PASSED_ON } from '../../config/file/expand.ts';
 import type { Env } from '../../config/setting.ts';
 import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { cutPieces } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { createGrowingBuffer } from '../../platform/memory/user-budgets.ts';
-
+import { PieceList } from '../../platform/memory/user-budgets.ts';
 import { dropTerminalSequences, shorten } from '../../platform/text.ts';
 import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
@@ -219,9 +219,9 @@ export function readErrorOutput(
   onLine: (line: Buffer) => void,
 ): void {
   let lines = 0;
-  const takeLine = (line: Buffer) => {
+  const takeLine = (line: readonly Buffer[]) => {
     lines += 1;
-    onLine(line);
+    onLine(Buffer.concat(line));
   };
   const splitter = createLineSplitter(MAX_LINE, { onLine: takeLine, onTooLong: takeLine });
 
@@ -244,37 +244,36 @@ function selectLines(piece: Buffer): readonly Buffer[] {
   return [piece.subarray(0, firstEnd), piece.subarray(lastStart)];
 }
 
-/** Called by the line splitter; the bytes are valid only during the call. */
+/** Called by the line splitter. */
 interface LineHandlers {
-  /** A whole line, without its line end. */
-  onLine(line: Buffer): void;
+  /** A whole line, without its line end, in pieces as received: parts of larger buffers. */
+  onLine(line: readonly Buffer[], length: number): void;
   /** The beginning of a line longer than `maxBytes`; the rest is dropped. */
-  onTooLong(start: Buffer): void;
+  onTooLong(start: readonly Buffer[]): void;
 }
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
-/**
- * Splits a stream of bytes into lines. An incomplete line is copied into one growing buffer: a process may write bytes one by
- * one, and each chunk would cost an object.
- */
+/** Splits a stream of bytes into lines. */
 export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: LineHandlers) {
-  const held = createGrowingBuffer();
+  const held = new PieceList();
   let isSkipping = false;
 
   /** Takes a part of the current line; `isLast` if the line ends with it. */
   function take(piece: Buffer, isLast: boolean) {
-    const length = held.byteLength();
-    if (!isSkipping && length + piece.length > maxBytes) {
-      held.append(piece.subarray(0, maxBytes - length));
+    const length = held.byteLength + piece.length;
+    if (!isSkipping && length > maxBytes) {
+      held.add(piece.subarray(0, maxBytes - held.byteLength));
       isSkipping = true;
       onTooLong(held.take());
     } else if (!isSkipping) {
-      held.append(piece);
+      held.add(piece);
       if (isLast) {
         const line = held.take();
-        onLine(line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line);
+        const hasReturn = line.at(-1)?.at(-1) === CARRIAGE_RETURN;
+        if (hasReturn) onLine(cutPieces(line, 0, 1), length - 1);
+        else onLine(line, length);
       }
     }
     if (isLast) isSkipping = false;
@@ -288,10 +287,11 @@ export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: Line
         start = end + 1;
       }
       if (start < chunk.length) take(chunk.subarray(start), false);
+      held.releaseRest();
     },
     /** Bytes of the incomplete line. */
     get heldBytes() {
-      return held.byteLength();
+      return held.byteLength;
     },
   };
 }

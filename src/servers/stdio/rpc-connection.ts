@@ -11,10 +11,10 @@ import {
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { type Clock, Deadline } from '../../platform/clock.ts';
-import { decodeUtf8, isObject, type JsonObject } from '../../platform/json.ts';
+import { dropByteOrderMark, isObject, type JsonObject } from '../../platform/json.ts';
 import { nameOwner } from '../../store/keys.ts';
 import {
-  parseServerJson,
+  parseServerBytes,
   readChange,
   readEchoedNumber,
   readServerMessage,
@@ -217,11 +217,10 @@ export function createRpcConnection(
       return () => cancel(id, 'other changes are wanted');
     },
     notify,
-    /** Processes a line from the process: a message, or a batch. */
-    receive(line: Buffer) {
+    /** Processes a line from the process, in pieces: a message, or a batch. */
+    receive(line: readonly Buffer[]) {
       // Some runtimes begin their output with a byte order mark.
-      const text = decodeUtf8(line)?.replace(/^\uFEFF/, '');
-      return receiveValue(text === undefined ? undefined : parseServerJson(text)?.value);
+      return receiveValue(parseServerBytes(dropByteOrderMark(line))?.value);
     },
     /** Processes a parsed message, or a batch. */
     receiveValue,

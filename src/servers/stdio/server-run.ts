@@ -76,7 +76,7 @@ export function startRun(
     {
       onLine(line) {
         const { isMessage, count } = connection.receive(line);
-        if (!isMessage) output.writeStrayLine(line);
+        if (!isMessage) output.writeStrayLine(Buffer.concat(line));
         return count;
       },
       onErrorLine(line) {

@@ -168,7 +168,7 @@ export abstract class PacedStream<Message> {
   protected abstract findSource(): PacedSource;
   /** Accepts a message. Returns how many messages it counts as: none for an expected answer. */
   protected abstract take(message: Message): number;
-  /** Copies a message that is valid only while it is pushed. */
+  /** Copies a message that has to wait, if it would keep more than its own bytes in memory. */
   protected copy(message: Message): Message {
     return message;
   }
