@@ -41,7 +41,7 @@ function renderSetup(setup: ClientSetup): string {
   const { instead, isRemote, isUntried } = setup;
   const next = setup.next?.(ENTRY);
   const notes = [
-    ...(isUntried ? ['It was not tried: see below.'] : []),
+    ...(isUntried ? ['Not tested: see below.'] : []),
     ...(next === undefined ? [] : [next]),
     ...(isRemote ? ['The gateway must be reachable from the internet.'] : []),
   ].join(' ');

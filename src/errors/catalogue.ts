@@ -506,7 +506,7 @@ export const catalogue = {
     'temporarily_unavailable',
     'The keys of the client could not be fetched, so it cannot be authenticated. Try again in a moment.',
   ),
-  /** RFC 7523 §3.1. Gives no details, so that attackers do not learn what would be accepted; the log has them. */
+  /** RFC 7523 §3.1. Gives no details, so that attackers do not learn what would be accepted; the details are in the log. */
   unusable_assertion: defineOAuthError(
     400,
     'invalid_grant',

@@ -96,7 +96,7 @@ const REGISTRY_SCHEMA =
   'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
 const MAX_REGISTRY_ICON_URL = 255;
 
-/** `server.json`, in a registry's form for a remote server. */
+/** `server.json`, in the format that registries use for remote servers. */
 export function renderServerJson(described: DescribedAddress): object {
   const { iconUrl, url } = described;
   return {

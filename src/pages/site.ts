@@ -40,7 +40,7 @@ export function createSite(
     hasOperatorsPage = false,
   }: {
     readonly baseUrl: string;
-    /** Origin of a logo that is not the gateway's own: pages may load it from there. */
+    /** Origin of a logo that is hosted elsewhere; pages may load images from this origin. */
     readonly logoOrigin?: string | undefined;
     /** True if there is an operators' page (§22). */
     readonly hasOperatorsPage?: boolean;

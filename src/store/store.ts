@@ -291,7 +291,7 @@ export type SessionLookup =
   | { readonly record: SessionRecord | undefined }
   | { readonly failure: unknown };
 
-/** An absent session, or none was asked for. */
+/** The session does not exist, or none was requested. */
 export const NO_SESSION: SessionLookup = { record: undefined };
 
 /** The version of a grant in the store; undefined if there is no such grant, or none was asked for. */

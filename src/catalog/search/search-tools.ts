@@ -63,7 +63,7 @@ const DEFINITIONS: Readonly<Record<SearchTool, Definition>> = {
       properties: {
         names: {
           type: 'array',
-          items: toolName('Name of a tool, as search_tools tells it.'),
+          items: toolName('Name of a tool, as returned by search_tools.'),
           minItems: 1,
           maxItems: MAX_LIMIT,
         },
@@ -78,7 +78,7 @@ const DEFINITIONS: Readonly<Record<SearchTool, Definition>> = {
     inputSchema: {
       type: 'object',
       properties: {
-        name: toolName('Name of the tool, as search_tools tells it.'),
+        name: toolName('Name of the tool, as returned by search_tools.'),
         arguments: { type: 'object', description: 'Its arguments, as its inputSchema says.' },
       },
       required: ['name'],
@@ -229,7 +229,7 @@ function describe(servers: ServerTools, count: number, left = 0): string {
     const told = examples.length === 0 ? '' : `: ${examples.join(', ')}${more}`;
     return `${server === BUILT_IN ? 'the gateway' : server} (${countNoun(tools.length, 'tool')}${told})`;
   });
-  return `There are tools of ${parts.join('; ')}${left > 0 ? `; and ${countNoun(left, 'other server')}` : ''}.`;
+  return `There are tools from ${parts.join('; ')}${left > 0 ? `; and ${countNoun(left, 'other server')}` : ''}.`;
 }
 
 /** Picks `count` tools spread over the list, since servers group their tools by subject. */

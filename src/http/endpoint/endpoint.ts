@@ -117,9 +117,9 @@ export interface ProtectedCall {
 
 /** The rest of the work for a call that passed its checks. */
 export interface JudgedCall {
-  /** The use of its session, in the step that counts the call; undefined without a session. */
+  /** How the store reads or extends the call's session, in the same step that counts the call; undefined if it has no session. */
   readonly access: SessionAccess | undefined;
-  /** Runs once the limits admit the call; `session` is the store's answer. */
+  /** Runs after the limits have admitted the call. `session` is what the store returned. */
   run(session: SessionLookup): Reply | Promise<Reply>;
 }
 

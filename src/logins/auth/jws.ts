@@ -1,4 +1,4 @@
-// RFC 7515 §5.2: parses the compact serialization of tokens, strictly, and finds the key that signed one.
+// RFC 7515 §5.2: Strictly parses tokens in compact serialization, and finds the key that verifies a token's signature.
 
 import type { ErrorKey } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';

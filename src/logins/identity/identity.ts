@@ -159,7 +159,7 @@ export const askApi = (fetch: Fetch, url: string, request: FetchInit): Promise<F
 
 // Groups.
 
-/** The claim as a list; a single text is a list of one. Undefined for anything else. */
+/** The claim as a list; a single string becomes a one-element list. Undefined for anything else. */
 export function readGroups(claims: JsonObject, name: string): readonly string[] | undefined {
   const found = findClaim(claims, name);
   if (typeof found === 'string') return [found];

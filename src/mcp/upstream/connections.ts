@@ -176,8 +176,8 @@ export interface ConnectionRequests {
   /** The person said no. */
   decline(id: string): Promise<void>;
   /**
-   * Resolves when the connection of this owner and server is established, on any replica and through any door; after 5 minutes at
-   * the latest. Never rejects; `expired` if the signal is aborted.
+   * Resolves when this owner's connection to the server is established, on any replica and by any door (§24.3), or after 5
+   * minutes at the latest. Never rejects; resolves to `expired` if the signal is aborted.
    */
   wait(
     id: string,

@@ -66,7 +66,7 @@ export interface UpstreamFacts {
   readonly needsUser: boolean;
   /** §24: the part that concerns connections to it; undefined if users do not log in to it. */
   readonly connection: ConnectionServer | undefined;
-  /** True if it can send log messages outside calls to a single client's session. */
+  /** True if it can send log messages to a single client's session even outside a call. */
   readonly hasSessionStream: boolean;
   /** §21.2: its address, as recorded on spans. */
   readonly attributes: Attributes;

@@ -1,4 +1,4 @@
-// §18.4: state that all servers of this process share, whatever their transport.
+// §18.4: the state shared by all upstream servers in this process, whatever their transport.
 
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { type Clock, computePauseMs } from '../../platform/clock.ts';

@@ -77,7 +77,7 @@ function takeCallerParts(root: Expression): readonly CallerPart[] {
   return taken;
 }
 
-/** True if it only uses facts of the caller. */
+/** True if it uses only facts about the caller. */
 function isOfCaller(expression: Expression) {
   const names = [...listNames(expression, [])];
   return names.length > 0 && names.every((name) => name === 'user' || name === 'client');
