@@ -100,7 +100,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
           { text: 'Access tokens and events', link: '/reference/authentication' },
           { text: 'How errors are told', link: '/reference/errors' },
           { text: 'Rate limits and bounds', link: '/reference/limits' },
-          { text: 'Versions, settings and start', link: '/reference/start' },
+          { text: 'Versions, settings and startup', link: '/reference/start' },
           { text: 'Logins through the gateway', link: '/reference/logins' },
           { text: 'Streams, replicas and outages', link: '/reference/streams' },
           { text: 'Servers behind the gateway', link: '/reference/servers' },

@@ -1,4 +1,4 @@
-// npm packages and Python environments, each in a folder of its own.
+// npm packages and Python environments, each in its own folder.
 import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { type CommandEnd, runCommand } from './run-command.ts';

@@ -17,7 +17,7 @@ export interface CommandEnd {
 
 const MAX_OUTPUT = 100_000;
 
-/** Runs a command in a process group of its own, and ends the group at the limit at the latest. */
+/** Runs a command in its own process group, and ends the group at the limit at the latest. */
 export async function runCommand(
   [command = '', ...args]: readonly string[],
   { cwd, env, limitMs, signal, onReady }: CommandOptions,

@@ -10,7 +10,7 @@ import type { Callback } from './callback.ts';
 import { logInAs, type NoteRequest } from './login.ts';
 
 export interface Authorization extends OAuthClientProvider {
-  /** The code with which the browser came back. @throws Error when it brought none. */
+  /** The code that the browser brought back. @throws Error when it brought none. */
   waitForCode(): Promise<string>;
 }
 

@@ -79,7 +79,7 @@ function createJsonRpcRow([key, { status, jsonrpc, details }]: readonly [string,
   ];
 }
 
-/** A body that cannot be read has a code of its own at the registration. */
+/** A body that cannot be read has its own code at the registration. */
 const BODY = '`invalid_request`; at `/oauth/register` `invalid_client_metadata`';
 
 function createOAuthRow([key, { status, oauth, details }]: readonly [string, ErrorRow]): Cells {

@@ -83,7 +83,7 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
 }
 
 // §18.4: sessions that got a list in which a server was missing. They are notified once it is available, in the response to their
-// next call, since most have no stream of their own.
+// next call, since most have no stream.
 
 const MAX_OF_USER = 20;
 

@@ -131,7 +131,7 @@ interface Row extends Pick<IdlePattern, 'of' | 'subject' | 'pattern'> {
   readonly isName?: boolean;
 }
 
-/** In the order in which they are reported; each once. */
+/** In the order they are reported, without duplicates. */
 function listRows({ servers, views = [], rules, guards = [] }: PatternsFile): readonly Row[] {
   const toRows = (patterns: readonly string[], row: Omit<Row, 'pattern'>): readonly Row[] =>
     [...new Set(patterns)].map((pattern) => ({ ...row, pattern }));

@@ -124,7 +124,7 @@ const createListenToServers = (
       const description = server.lists.peekDescription(who.upstream);
       const mayTellOfResources =
         (description === undefined || canSubscribe(description.capabilities)) && own?.length !== 0;
-      // The server says so in the session in which it was asked.
+      // The server says so in the session that asked it.
       const hearsOfElicitations =
         own === undefined &&
         who.upstream.capabilities.elicitationUrl === true &&
@@ -208,7 +208,7 @@ function stopAll([stop, ...others]: readonly (() => void)[]): void {
   }
 }
 
-// §18.3: log messages of servers outside calls, for the client session that they belong to.
+// §18.3: log messages from servers outside calls, for the client session that they belong to.
 
 /** A caller who cannot see any entry of a server, because of the rules or the lock, gets none of its log messages. */
 function createPassLogs(

@@ -247,7 +247,7 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
   function rank({ kind, name, namesBegin }: CuratedItem): number {
     const given = patterns[kind];
     if (given === undefined) return 0;
-    // The tool with which users log in to a server stands for all tools of that server (§24.3).
+    // The login tool of a server stands for all tools of that server (§24.3).
     if (namesBegin !== undefined)
       return given.globs.findIndex((glob) => canBegin(glob, namesBegin));
     const text = kind === 'resource' ? decodeResource(name) : name;
@@ -276,7 +276,7 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
 
   return {
     config,
-    // A cache of its own: many views would evict each other's lists from a shared one.
+    // A separate cache: many views would evict each other's lists from a shared one.
     joinLists: createJoinLists(naming, IGNORED),
     hasServer,
     includes: (item) => hasServer(item.server) && rank(item) !== NOWHERE,
@@ -302,7 +302,7 @@ export interface Who {
   readonly patience: Patience;
 }
 
-/** `context` is that of the current call, if there is one. */
+/** `context` belongs to the current call, if there is one. */
 export const toWho = (
   { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
   context?: CallerContext,

@@ -185,8 +185,8 @@ function createEntry(
 /** SEP-2640: lets clients tell apart the skills of several servers behind one path. */
 const ORIGIN = 'postern/server';
 
-// §24.3: `<server>__connect`: the tool with which a user logs in to a server whose own tools are not shown before that. The name
-// is reserved: it can still be called afterwards, and a tool of the server with this name is hidden.
+// §24.3: `<server>__connect`: the tool that logs a user in to a server whose own tools are not shown before that. The name is
+// reserved: it can still be called afterwards, and a tool of the server with this name is hidden.
 
 /** Its own name, as on `/mcp/<server>`. */
 export const CONNECT = 'connect';
@@ -250,7 +250,7 @@ export interface Entry {
   readonly annotations: JsonObject;
   /** The files of a skill, as policies judge them: only a caller who may read all of them sees the skill. */
   readonly files?: readonly PolicyItem[];
-  /** For the tool with which users log in to the server: the prefix of all names of the server, by which policies judge it. */
+  /** For the server's login tool: the prefix of all names of the server, by which policies judge it. */
   readonly namesBegin?: string;
 }
 

@@ -32,7 +32,7 @@ import { addJudgement, type ListJudgement } from './list-guards.ts';
 type ListsRuntime = Pick<Runtime, 'config' | 'clock' | 'log'>;
 
 interface ListsScope {
-  /** Each user has lists of their own. */
+  /** Each user has their own lists. */
   readonly isPersonal: boolean;
   /** Users whose lists are kept; 1,000 by default. */
   readonly maxUsers?: number;

@@ -226,7 +226,7 @@ export interface ViewsConfig {
   readonly views?: readonly ViewConfig[];
 }
 
-/** A curated set of what `/mcp` serves, at a path of its own. Names are those that clients of `/mcp` see. */
+/** A curated set of what `/mcp` serves, at its own path. Names are those that clients of `/mcp` see. */
 export interface ViewConfig {
   /** `[a-z][a-z0-9-]{0,31}`; no server in the file has it. */
   readonly name: string;

@@ -148,7 +148,7 @@ export const listOrNone = (item: Rule<string>, allowed: string): Rule<readonly s
   return { parse: (text) => (text === NONE ? [] : some.parse(text)), allowed };
 };
 
-/** RFC 6454: scheme://host[:port], lower case; desktop apps have schemes of their own. */
+/** RFC 6454: scheme://host[:port], lower case; desktop apps have their own schemes. */
 export const origin: Rule<string> = {
   parse: (text) =>
     /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@*\\,]+$/i.test(text) ? text.toLowerCase() : undefined,

@@ -212,7 +212,7 @@ export function findRenewalTime({ expiresAt, tokenAt }: ConnectionRecord): numbe
 }
 
 // §24.6, §21.1: audit log and metrics. The audit log gets a line when a connection is made, renewed, needs a login, or ends; never a token.
-// The metrics count answers of token endpoints, and connections.
+// The metrics count answers from token endpoints, and connections.
 
 /** A renewal only shows that the connection is in use: one line per connection and day, on all replicas together. */
 const DAY_SECONDS = 86_400;

@@ -176,7 +176,7 @@ const MAX_WAITING_PREVIEWS_OF_ONE = 3;
 
 // §25.2: the paths that a logged-in user can connect to, and the costs of their lists of tools.
 
-/** `/mcp`, and the views in which the caller sees at least one tool. */
+/** `/mcp`, and the views that show the caller at least one tool. */
 const createPathsEndpoint = (
   baseUrl: string,
   catalogs: UpstreamCatalogs,

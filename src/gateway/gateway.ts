@@ -99,7 +99,7 @@ export interface Gateway {
 /** Milliseconds for requests in flight when a process stops; longer if `SHUTDOWN_DELAY_MS` is longer. */
 const MIN_GRACE_MS = 10_000;
 
-/** In the order in which they open: each provides what later ones need from it. */
+/** In the order they open: each provides what later ones need from it. */
 const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
   .with(machineClients)
   .with(ownTokens)

@@ -213,7 +213,7 @@ export function selectMembers(kind: LockedKind, item: unknown): JsonObject {
   return Object.fromEntries(present.map((name) => [name, source[name]]));
 }
 
-// §18.7: a server in the form in which it would be approved.
+// §18.7: a server in the form that would be approved.
 
 /** @throws UpstreamError for an item that nests too deeply to be approved. */
 export async function toLockedServer(content: ServerContent, clock: Clock): Promise<LockedServer> {

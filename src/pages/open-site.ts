@@ -235,7 +235,7 @@ function createPolicy(query: URLSearchParams) {
 }
 
 /**
- * Passes messages between the playground and the app, which has a frame of its own: nothing of this page is in the app's document, and
+ * Passes messages between the playground and the app, which has its own frame: nothing of this page is in the app's document, and
  * messages that begin with `ui/notifications/sandbox-` stay between the two pages (ext-apps, "Sandbox proxy").
  */
 const PAGE = `<!doctype html>

@@ -52,7 +52,7 @@ export function describeAddress(
   };
 }
 
-/** SEP-2127. The proposal is not final: these members are those of its schema v2. */
+/** SEP-2127. The proposal is not final: these members follow its schema v2. */
 const SERVER_CARD_TYPE = 'application/mcp-server-card+json';
 
 const SERVER_CARD_SCHEMA =

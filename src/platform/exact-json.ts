@@ -76,7 +76,7 @@ export function writeExactJson(value: unknown, indent?: number): string {
     if (texts.length === 0) return json;
     let exact = '';
     let copied = 0;
-    // The placeholders appear in the order in which they were requested.
+    // The placeholders appear in the order they were requested.
     for (const [index, text] of texts.entries()) {
       const mark = `"${MARK}${index}"`;
       const at = json.indexOf(mark, copied);

@@ -99,8 +99,8 @@ export interface Sessions {
   claimExpiredSession(sessionId: string): Promise<boolean>;
   /**
    * Sweeps the index entries that are due: removes those of gone sessions, and updates the times of touched ones, here and among
-   * those of their user. Resolves to the number that this caller removed. A driver whose database has no expiry of its own also
-   * sweeps the other ports here.
+   * those of their user. Resolves to the number that this caller removed. A driver whose database does not expire keys itself
+   * also sweeps the other ports here.
    */
   sweepSessions(): Promise<number>;
   /** Counts the sessions in the index; exact right after a sweep. */
@@ -132,7 +132,7 @@ export interface Windows {
     grantKey?: string,
   ): Admission | Promise<Admission>;
   /**
-   * Takes back an entry of the window of this key, if a later window refused the request. `entry` is that of a request which was
+   * Takes back an entry of the window of this key, if a later window refused the request. `entry` belongs to a request that was
    * counted in this window only. Idempotent.
    */
   uncountRequest(key: string, entry: string): Promise<void>;

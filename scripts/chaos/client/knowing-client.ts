@@ -1,6 +1,5 @@
-// A client that knows the right answer of every call that it makes: which sessions are alive and whose they
-// are, which have ended, which tokens are good. Ids and messages are never used twice, so that an answer
-// meant for somebody else is seen.
+// A client that knows the right answer to every call that it makes: which sessions are alive and whose they are, which have
+// ended, which tokens are good. Ids and messages are never used twice, so that an answer meant for somebody else is seen.
 import {
   type Call,
   createCallOfNoSession,
@@ -58,7 +57,7 @@ export function createKnowingClient(
   requester: Requester,
   users: Users,
   tally: Tally = createTally(),
-  /** Of several replicas: until then, the answer of another may be that of before. */
+  /** Of several replicas: until then, another may still give the earlier answer. */
   endsHoldAfterMs = 0,
 ): KnowingClient {
   let alive: KnownSession[] = [];

@@ -80,8 +80,8 @@ export async function measureLists(
 type PlannedView = ReturnType<typeof createPlannedView>;
 
 /**
- * `isUnknown` is true if the list of a server is not, or not completely, known. `name` is that of the server or view; `''` for
- * `/mcp`.
+ * `isUnknown` is true if the list of a server is not, or not completely, known. `name` is the name of the server or view; `''`
+ * for `/mcp`.
  */
 function listPaths(
   servers: readonly string[],

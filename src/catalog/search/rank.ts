@@ -133,7 +133,7 @@ const PARTS: readonly Part[] = [
 
 const readText = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** Names of arguments that are used. */
+/** Argument names that are used. */
 const MAX_PARAMS = 100;
 
 /** Memoized for as long as the list with the entry exists: it does not depend on the caller. */

@@ -143,7 +143,7 @@ const MAX_SHORT_NAME = 64;
  */
 export async function showTools(entries: readonly Entry[], reason: 'found' | 'named') {
   const countTokens = await loadCountTokens();
-  // Names of tools that are not shown completely.
+  // Tool names that are not shown completely.
   const leftOut: string[] = [];
   let left = MAX_TOKENS;
   const tools = entries.flatMap((entry, at): readonly JsonObject[] => {

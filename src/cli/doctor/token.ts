@@ -420,7 +420,7 @@ function judgeLifetime(token: string) {
   });
 }
 
-/** Reports checks that require a token of the provider. */
+/** Reports checks that require a provider token. */
 const reportMissingToken = (baseUrl: string) =>
   unknown(
     'token',

@@ -147,7 +147,7 @@ const QUOTES = ["'", '"', '`'];
 const BREAK = /[^\P{Cc}\t\n]|[\u2028\u2029]/u;
 
 /**
- * Quotes the value if needed, always in one line: to Docker, a second line would be a setting of its own, such as
+ * Quotes the value if needed, always in one line: to Docker, a second line would be a separate setting, such as
  * AUTH_REQUIRED=false. Undefined for a value that does not fit on one line.
  */
 export function renderEnvLine(name: string, value: string): string | undefined {

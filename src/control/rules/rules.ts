@@ -35,7 +35,7 @@ export interface RuleSubject {
   readonly claims?: JsonObject;
   /** Globs over OAuth client IDs. */
   readonly clients?: readonly string[];
-  /** Names of views (§25). */
+  /** View names (§25). */
   readonly views?: readonly string[];
 }
 

@@ -110,7 +110,7 @@ const fileMembers = {
   clients: defineMember(
     'clients',
     clientsShape,
-    'Clients that log in as themselves, without a person: CI jobs, agents, scripts. Each gets tokens of the gateway by its secret or key.',
+    'Clients that log in as themselves, without a person: CI jobs, agents, scripts. Each gets gateway tokens by its secret or key.',
   ),
   views: defineMember(
     'views',
@@ -194,7 +194,7 @@ export const fileShape = object({
   },
 });
 
-/** The JSON Schema (draft 7) of the configuration file, with which editors complete and check it. */
+/** The JSON Schema (draft 7) that editors use to complete and check the configuration file. */
 export const createGatewayFileSchema = (): JsonObject => ({
   $schema: 'http://json-schema.org/draft-07/schema#',
   title: 'Configuration file of Postern',

@@ -135,7 +135,7 @@ export function readBearerToken(authorization = ''): string | undefined {
 // §2.3: the user and the OAuth client of a request, as its token names them.
 
 /**
- * §2.3: the user of a verified token. Immutable: built for each request with a token of the provider, and shared by all requests
+ * §2.3: the user of a verified token. Immutable: built for each request with a provider token, and shared by all requests
  * with the tokens of one grant.
  */
 export interface UserContext {
@@ -198,7 +198,7 @@ export const getOriginalToken: GetProviderToken = async ({ token }) => token;
 export function readEmail(claims: JsonObject): Pick<UserContext, 'email' | 'emailVerified'> {
   const { email, email_verified: verified, xms_edov: domainVerified } = claims;
   if (typeof email !== 'string') return {};
-  // Microsoft Entra has a claim of its own: the owner of the address's domain was verified.
+  // Microsoft Entra has its own claim: the owner of the address's domain was verified.
   const said = verified === undefined ? domainVerified : verified;
   return said === undefined ? { email } : { email, emailVerified: YES.has(said) };
 }

@@ -203,7 +203,7 @@ export const createRevokeTokens = (
     }
   };
 
-// §18.6, RFC 8693: requests a token from the provider with which the gateway may call another service on behalf of a user.
+// §18.6, RFC 8693: requests a token from the provider that lets the gateway call another service on behalf of a user.
 
 interface TokenExchangeRequest {
   /** The caller's token, as `/mcp` accepts it. A secret. */

@@ -68,8 +68,8 @@ const LOGIN_SECONDS = 3600;
 export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
   const { refreshTtlSeconds, consent } = oauth;
   /**
-   * Maximum age of unlisted logins that a logout must end: a login from before the gateway issued tokens of its own is listed only once its
-   * client comes back.
+   * Maximum age of unlisted logins that a logout must end: a login from before the gateway issued its own tokens is listed only
+   * once its client comes back.
    */
   const notedSeconds = Math.max(BROWSER_SESSION_MAX_SECONDS, refreshTtlSeconds) + LOGIN_SECONDS;
   const approvalSeconds = consent.ttlSeconds + LOGIN_SECONDS;

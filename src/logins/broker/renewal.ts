@@ -168,7 +168,7 @@ export function createGrantRenewal(
 
 const ENDED_THERE = 'The provider says that it has ended.';
 
-/** The token with which the provider is asked. */
+/** The token that is sent to the provider. */
 const getRenewalToken = ({ refreshToken, accessToken }: ProviderTokens) =>
   refreshToken ?? accessToken;
 

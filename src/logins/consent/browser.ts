@@ -102,8 +102,8 @@ export function createApprovals(
       return approval;
     },
     /**
-     * False if another user gave the approval, or it is over: it is deleted, and the user must be asked. `logoutMark` is that of when this
-     * login began.
+     * False if another user gave the approval, or it has expired: it is deleted, and the user must be asked. `logoutMark` is the
+     * mark of when this login began.
      */
     async confirm(approval: Approval, user: UserIdentity, clientId: string, logoutMark: number) {
       const { keys, isNew } = approval;

@@ -77,7 +77,7 @@ export function createGrants(
     return clock.now() >= computeGrantEnd(stored.grant, lifetime) ? undefined : stored;
   }
 
-  /** The form in which it is stored. */
+  /** The form that is stored. */
   function write(key: string, grant: Grant, keptSeal?: StoredGrant): StoredGrant {
     const version = randomBytes((GRANT_VERSION_LENGTH * 3) / 4).toString('base64url');
     const record = writeVersioned(grant);

@@ -56,7 +56,7 @@ export function createFindLoginRefusal(config: IdentityConfig, service: string) 
   };
 }
 
-/** The lists apply to tokens of the provider, too, except for LOGIN_EXEMPT_CLIENTS. */
+/** The lists apply to provider tokens, too, except for LOGIN_EXEMPT_CLIENTS. */
 export function createCheckTokenUser(config: IdentityConfig) {
   const findProblem = createFindProblem(config);
   const exempt = new Set(config.exemptClients);

@@ -1,4 +1,4 @@
-// §21.1, §22.4: the facts of each request to the OAuth endpoints, for the log, the audit log and the list of failed logins.
+// §21.1, §22.4: the facts about each request to the OAuth endpoints, for the log, the audit log and the list of failed logins.
 
 import { GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { AuthRequest } from '../../http/endpoint/bearer.ts';
@@ -16,7 +16,7 @@ import { LOGIN_FAILURES_KEY } from '../../store/keys.ts';
 import type { Audit, AuditEvent } from '../../telemetry/audit/audit.ts';
 import { getTraceId } from '../../telemetry/tracing/tracing.ts';
 
-/** Among the facts of a reply, or of an error. */
+/** Among the facts about a reply or an error. */
 export type LoginFacts = {
   /** OAuth client ID, as sent. */
   client?: string;
@@ -24,7 +24,7 @@ export type LoginFacts = {
   user?: string;
   /** Issuer of that user; absent if only users of `OIDC_ISSUER` can be meant. */
   issuer?: string;
-  /** ID of the grant, if the gateway issues tokens of its own. */
+  /** ID of the grant, if the gateway issues its own tokens. */
   grantId?: string;
   /** Requested grant type. */
   grant?: GrantType;
@@ -254,7 +254,7 @@ export const describeLogin = ({ clientId, clientName, user, issuer }: NamedLogin
   issuer,
 });
 
-/** Returns the facts of the reply that has the tokens. */
+/** Returns the facts about the reply that has the tokens. */
 export function logLogin(log: Log, { isRefresh, isLastAnswer, ...login }: LoggedLogin): LoginFacts {
   const { user, issuer } = login;
   const facts = describeLogin(login);

@@ -286,7 +286,7 @@ function startTarget(item: ItemCall): Promise<object> {
   return target.relayedTasks === undefined ? running : adoptTask(running, target, task);
 }
 
-/** §29.5: the server may answer with a task of its own. */
+/** §29.5: the server may answer with its own task. */
 async function adoptTask(
   running: Promise<object>,
   { relayedTasks, server }: Target,

@@ -101,7 +101,7 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   canWatch(uri: string, caller: IdentifiedCaller): boolean | Promise<boolean>;
   setWatched(uri: string, isWatched: boolean, caller: IdentifiedCaller): Promise<void>;
   /**
-   * Reports changes to one caller while it has an open stream. `uris` are those of a subscription in the stateless era; a session
+   * Reports changes to one caller while it has an open stream. `uris` come from a subscription in the stateless era; a session
    * uses `setWatched`.
    *
    * @throws the error of an author's `watch`
@@ -199,7 +199,7 @@ export interface RelayedTask {
 
 /** §29.5: tasks of the item's server. */
 export interface RelayedTasks {
-  /** The task with which the server responded to the call; undefined if there is none. @throws GatewayError */
+  /** The task that the server returned for the call; undefined if there is none. @throws GatewayError */
   readHandle(result: object): RelayedTask | undefined;
   /** Undefined for a request that is only acknowledged. @throws GatewayError */
   request(request: TaskRequest, context: CallerContext): Promise<RelayedTask | undefined>;

@@ -85,7 +85,7 @@ export class Account {
 }
 
 export class UserAccount extends Account {
-  /** As `nameOwner` has it. Without authentication each session is an unnamed user of its own. */
+  /** As `nameOwner` has it. Without authentication each session is a separate unnamed user. */
   readonly name: string | undefined;
   /** The number of its sessions in the store. */
   sessions = 0;

@@ -214,7 +214,7 @@ const knownCapabilities = createBoundedMap<string, ClientCapabilities>('clientCa
 
 export type McpReplicas = Replicas<ReplicaMessage>;
 
-/** Each concerns one session; `id` is that of a JSON-RPC request in it. */
+/** Each concerns one session; `id` is the ID of a JSON-RPC request in it. */
 type ReplicaMessage =
   | {
       readonly about: 'answer';

@@ -207,7 +207,7 @@ export interface Connecting {
     },
   ): Promise<string | undefined>;
   /**
-   * Handles the browser's return from the authorization server: `state` is used up in any case. The owner is that of the
+   * Handles the browser's return from the authorization server: `state` is used up in any case. The owner comes from the
    * browser's current session, who must be the one who began the login.
    *
    * @throws ConnectionProblem
@@ -226,7 +226,7 @@ export interface Connecting {
     findServer: (name: string) => ConnectionServer | undefined,
   ): Promise<{
     readonly info: ConnectionInfo;
-    /** As passed to `begin`: the link with which the login began; undefined if it began on the connections page. */
+    /** As passed to `begin`: the link that the login began with; undefined if it began on the connections page. */
     readonly requestId: string | undefined;
   }>;
   /**
@@ -235,7 +235,7 @@ export interface Connecting {
    */
   getClientDocument(): JsonObject | undefined;
   /**
-   * RFC 7517: the keys with which the gateway authenticates (`private_key_jwt`). They are served at
+   * RFC 7517: the keys that the gateway authenticates with (`private_key_jwt`). They are served at
    * `<BASE_URL>/oauth/connections-keys.json`, the `jwks_uri` of its registrations. @throws StoreUnavailable
    */
   listPublicKeys(): Promise<JsonObject>;

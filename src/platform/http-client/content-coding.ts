@@ -15,7 +15,7 @@ const MEANINGLESS = /^(?:|identity|none|binary|[78]bit|(?:us-)?ascii|utf-?8|iso-
 const SHOWN = /^[\w.+, -]{1,60}$/;
 
 interface ContentCoding {
-  /** `none`: the bytes are those of the body itself. */
+  /** `none`: the body is not encoded. */
   readonly kind: 'none' | 'known' | 'unknown';
   /** It can be shown. */
   readonly name: string;

@@ -36,7 +36,7 @@ export function findServerCredentials(config: UpstreamConfig): CredentialType | 
 
 const NO_AUTH = { type: 'none' };
 
-/** True if each user has lists of their own. */
+/** True if each user has their own lists. */
 export const dependsOnUser = (config: UpstreamConfig): boolean =>
   findFacts(config).personalBy !== undefined;
 

@@ -193,7 +193,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
   });
   const log = openTouchLog(root);
   const buckets: (TimeBucket | undefined)[] = Array.from({ length: BUCKETS });
-  /** In the order in which they changed. */
+  /** In the order they changed. */
   const changed: TimeBucket[] = [];
   let committing: readonly TimeBucket[] = [];
   /** Keys touched since the last commit began, and the number of the next commit. */

@@ -37,7 +37,7 @@ interface Share {
   left: number;
 }
 
-/** A window in which this process counts requests. */
+/** A window that this process counts requests in. */
 interface LeasedWindow {
   /** Requests in the current period of a share's life, which began at `since` (monotonic), and in the previous one. */
   since: number;

@@ -97,7 +97,7 @@ export function createReplicas<Message extends object>(
       });
       await store.publish(to, sealed);
     },
-    /** Listeners are called in the order in which messages arrived. */
+    /** Listeners are called in the order messages arrived. */
     listen: (listener: (message: Message) => void) => void listeners.add(listener),
     close() {
       isClosed = true;

@@ -1,4 +1,4 @@
-// §21.1: the interface of the audit log: who did what, and with which outcome. Never contains tokens or the values of arguments.
+// §21.1: the interface of the audit log: who did what, and the outcome. Never contains tokens or the values of arguments.
 
 import type { JsonObject } from '../../platform/json.ts';
 
