@@ -18,7 +18,7 @@ const MINUTE_MS = 60_000;
 
 export interface AuthorizationOptions {
   readonly callback: Callback;
-  /** The name for the login at the development provider. */
+  /** The name to log in with at the development provider. */
   readonly name: string;
   readonly printLine: (line: string) => void;
   readonly noteRequest: NoteRequest;

@@ -178,7 +178,7 @@ export class ServedPlan {
   /** The current guards; undefined if there are none. */
   readonly getGuards = (): Guards | undefined => this.current.guards;
 
-  /** Retries if the plan was replaced meanwhile: a removed server does not respond, and its successor may have the item. */
+  /** Retries if the plan was replaced in the meantime: a removed server does not respond, and its successor may have the item. */
   async ask<Answer>(find: (plan: Plan) => Promise<Answer>): Promise<Answer> {
     for (;;) {
       const plan = this.current;

@@ -332,7 +332,7 @@ export function createComplete(
     });
   };
 
-  /** The reference as the server knows it. A client may send a URI in place of the template that it matches. */
+  /** The reference as the server knows it. A client may send a URI instead of the template that it matches. */
   async function findReference(ref: CompletionRequest['ref'], who: Who): Promise<FoundReference> {
     if (ref.type === 'ref/prompt') {
       const item = await findUsable('prompts', ref.name, who);

@@ -241,7 +241,7 @@ export interface ViewConfig {
   readonly prompts: readonly string[] | undefined;
   /** Globs over URIs, decoded, and over templates. */
   readonly resources: readonly string[] | undefined;
-  /** Descriptions in place of the servers', by the tool's name. */
+  /** Descriptions instead of the servers', by the tool's name. */
   readonly describe: Readonly<Record<string, string>>;
   /** §25.3: whether tools other than the pinned ones are found by search. */
   readonly search: boolean;

@@ -17,7 +17,7 @@ export interface Rule<T> {
   parse(text: string): T | undefined;
   /** The allowed values; completes the sentence "It must be …". */
   readonly allowed: string;
-  /** Explains why a text is invalid, without quoting it: it may be secret. */
+  /** Explains why a string is invalid, without quoting it: it may be secret. */
   explain?(text: string): string | undefined;
 }
 

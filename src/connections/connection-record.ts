@@ -69,7 +69,7 @@ export interface ConnectionRecord {
   readonly listedUntil: number;
 }
 
-/** Source of the gateway's client at an authorization server: configuration, its client document, or a registration. */
+/** Source of the gateway's client for an authorization server: configuration, its client document, or a registration. */
 export type ClientSource = 'configured' | 'document' | 'registered';
 
 export interface StoredConnection {

@@ -172,8 +172,8 @@ function createKnownAccess(clock: Clock) {
       return found?.url === url && found.auth === auth ? found.access : undefined;
     },
     /**
-     * Call it before a record is read, and give the result to `note`: a connection that was forgotten meanwhile does not become known
-     * again.
+     * Call it before a record is read, and give the result to `note`: a connection that was forgotten in the meantime does not
+     * become known again.
      */
     beginReading: (): Reading => ({ since: forgets }),
     note(

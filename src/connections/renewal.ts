@@ -226,7 +226,7 @@ export function createRenewal(
     return { kind: 'unavailable', reason: `${reason}; the connection is kept` };
   }
 
-  /** The owner must log in again; undefined if the connection has changed meanwhile. @throws StoreUnavailable */
+  /** The owner must log in again; undefined if the connection has changed in the meantime. @throws StoreUnavailable */
   async function requireLogin(place: ConnectionPlace, standing: StoredConnection, reason: string) {
     const next = { ...standing.record, state: 'login needed' as const, problem: reason };
     const written = await records.replace(place, standing, next);

@@ -101,7 +101,7 @@ function readFingerprints(value: unknown, place: string): readonly Fingerprint[]
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
-/** Parts only describe a difference, so one that is not a text is left out. */
+/** Parts only describe a difference, so one that is not a string is left out. */
 function readParts(value: unknown): Fingerprint['parts'] {
   const parts = isObject(value) ? Object.entries(value) : [];
   return Object.fromEntries(

@@ -61,7 +61,7 @@ export function createSite(
   const unfinished = new Map(files.map((file) => [file.path, file]));
   const finished = new Map<string, Page>();
 
-  /** Read and filled in on the first request: all of them would take a fifth of the start. */
+  /** Read and filled in on the first request: all of them would take a fifth of the startup time. */
   function getPage(path: string): Page | undefined {
     const file = unfinished.get(path);
     const bytes = file && readIfPresent(() => readFileSync(file.url));

@@ -30,7 +30,7 @@ export class JsonNumber extends RawJson {
   }
 }
 
-/** Maps all spellings of a number to one text. */
+/** Maps all spellings of a number to one string. */
 function normalize(number: string) {
   const [, sign = '', whole = '', part = '', exponent = '0'] = NUMBER.exec(number) ?? [];
   const digits = (whole + part).replace(/^0+/, '');
@@ -57,7 +57,7 @@ export function parseExactJson(text: string): unknown {
   return addExactNumbers(plain, text);
 }
 
-/** `parseExactJson` for a text already parsed by `JSON.parse`: returns the same value if no number was lost. */
+/** `parseExactJson` for text already parsed by `JSON.parse`: returns the same value if no number was lost. */
 export function addExactNumbers(plain: unknown, text: string): unknown {
   const { marked, numbers } = markNumbers(text);
   return numbers.length === 0 ? plain : readMarks(JSON.parse(marked), numbers);

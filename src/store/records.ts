@@ -62,7 +62,7 @@ export function createRecords<Value>(
       if (standing === undefined || value === undefined || !isWanted(value)) return undefined;
       return (await store.compareAndDelete(key, standing)) ? value : undefined;
     },
-    /** Writes the decision of `change`, which is called again if another replica has changed the record meanwhile. */
+    /** Writes the decision of `change`, which is called again if another replica has changed the record in the meantime. */
     async update<Result>(key: string, change: Decide<Value, Result>): Promise<Result> {
       for (;;) {
         const standing = await store.get(key);

@@ -25,7 +25,7 @@ export interface Store extends KeyValue, Sessions, Windows, Bus {
 
 /**
  * Values by key until they expire. Changes to a value that was read compare it (`compareAndSet`): another replica may have changed
- * it meanwhile. Secret values are sealed (records.ts).
+ * it in the meantime. Secret values are sealed (records.ts).
  */
 export interface KeyValue {
   /** Reads a value; undefined if absent or expired. */
@@ -162,8 +162,8 @@ export interface Bus {
   publish(channel: string, message: string): Promise<void>;
   /**
    * Calls `listener` with each message to `channel`, once the connection is open; it reconnects by itself, and misses messages
-   * meanwhile. Never called inside `publish`, nor after `close` or the returned function, which ends the subscription. Errors of a
-   * listener are logged and stop no other listener.
+   * in the meantime. Never called inside `publish`, nor after `close` or the returned function, which ends the subscription.
+   * Errors of a listener are logged and stop no other listener.
    */
   subscribe(channel: string, listener: (message: string) => void): () => void;
 }

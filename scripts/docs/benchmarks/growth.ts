@@ -71,7 +71,7 @@ ${renderTable(['Store', `${streams} open streams`, 'Each', 'Of that, heap'], row
 }
 
 export function renderStart({ machine, results }: StartResults): string {
-  // Results from before a start was compared with that of Node.js itself have neither.
+  // Results from before startup was compared with Node.js itself have neither.
   const isCompared = results.every(({ version, ratio }) => version && ratio);
   const rows = results.map(({ store, version = '', medianMs, slowestMs, ratio = 0 }) => [
     STORE_NAMES[store],

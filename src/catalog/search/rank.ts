@@ -367,7 +367,7 @@ const meanings = new Map<string, string[]>();
 for (const [at, line] of MEANINGS.trim().split('\n').entries()) {
   for (const word of line.split(' ')) {
     const known = meanings.get(stem(word)) ?? [];
-    // Distinct from every term of a text.
+    // Distinct from every term of the text.
     meanings.set(stem(word), [...known, `=${at}`]);
   }
 }

@@ -32,8 +32,8 @@ export async function watch(options: Texts<'catalog' | 'config'>): Promise<void>
   process.on('SIGINT', end);
 
   for (;;) {
-    // Stamps are taken before the start, so that a change during loading counts. The list is rebuilt: .env may name other files
-    // by now.
+    // Stamps are taken before startup, so that a change during loading counts. The list is rebuilt: .env may name other files by
+    // now.
     const files = findFiles(options);
     const before = takeStamps(files);
     // Runs the same command line in this terminal. The IPC channel lets the child notice that this process was killed.
@@ -83,7 +83,7 @@ export function joinWatcher(): readonly string[] {
   return changed === '' ? [] : changed.split(', ');
 }
 
-/** Reports that the start succeeded: later failures wait for a change. */
+/** Reports that startup succeeded: later failures wait for a change. */
 export const tellWatcher = (): void =>
   void process.send?.('serving', undefined, undefined, () => {});
 

@@ -203,7 +203,7 @@ export const clientId = defineSetting('OAUTH_CLIENT_ID', notRegistered, {
     'The gateway’s clients log in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot log in without it.',
 });
 
-// The client registered at the provider for the gateway, and the endpoints it uses.
+// The client registered with the provider for the gateway, and the endpoints it uses.
 
 /** The gateway uses this client on behalf of its own clients. */
 const ownClientSettings = {

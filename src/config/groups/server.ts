@@ -183,7 +183,7 @@ export const serverCardSettings = {
 /** `https://mcp.example.com` becomes `com.example.mcp/postern`. An IP address cannot be reversed. */
 function deriveName(url: string) {
   const { hostname } = new URL(url);
-  // Not `isIP`: for a host name it compiles the IPv6 pattern, which adds 5 ms to the start.
+  // Not `isIP`: for a host name it compiles the IPv6 pattern, which adds 5 ms to the startup time.
   const isAddress = hostname.startsWith('[') || isIPv4(hostname);
   const name = hostname.replace(/^\[|\]$/g, '');
   const labels = isAddress ? [name] : name.split('.').filter(Boolean).reverse();

@@ -1,4 +1,4 @@
-// §24.2: finds the gateway's client at an authorization server: by configuration, by its client document, or by registration.
+// §24.2: finds the gateway's client for an authorization server: by configuration, by its client document, or by registration.
 
 import {
   type ClientAuthMethod,

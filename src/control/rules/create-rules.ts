@@ -297,7 +297,7 @@ export function createRuleMemory<Value, Facts>(
       },
       remember(item, value) {
         if (total >= CAPACITY.decisions) makeRoom();
-        // Evicted meanwhile.
+        // It has been evicted in the meantime.
         if (callers.get(key) !== created) return;
         const place = findPlace(item);
         if (place === undefined) return;

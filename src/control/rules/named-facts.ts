@@ -107,7 +107,7 @@ function listUnknownIn(value: unknown, wanted: Lookup, path: string): readonly s
   );
 }
 
-/** Reads the scopes of a token: `scope`, or `scp` of some providers, a text or a list. */
+/** Reads the scopes of a token: `scope`, or `scp` of some providers, a string or a list. */
 export function readScopes(user: UserContext | undefined): readonly string[] {
   const { scope, scp } = user?.claims ?? {};
   return [scope, scp].flatMap((claim) => {

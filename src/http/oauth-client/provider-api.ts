@@ -125,7 +125,7 @@ export function renderProviderResponse(response: ProviderResponse): Reply {
   };
 }
 
-// §4.6, §4.7: the client registered at the provider is used for all clients of the gateway.
+// §4.6, §4.7: the client registered with the provider is used for all clients of the gateway.
 
 /** A form post to the provider. */
 interface ProviderRequest extends AuthenticatedForm {

@@ -213,7 +213,7 @@ function readWeights(accept = ''): ReadonlyMap<string, number> {
 
 // §4.1: turns a path as received into the canonical one.
 
-/** Decodes nothing and joins no slashes, so that a path which a proxy may read differently leads nowhere. */
+/** Decodes nothing and joins no slashes, so that a path that a proxy may read differently leads nowhere. */
 type CanonicalizePath = (path: string) => string;
 
 /**

@@ -120,7 +120,7 @@ export function createCallback(
   function respondToFailure(login: Login, error: GatewayError): Reply {
     if (error.key === 'unusable_provider_answer' && login.account === undefined) {
       const { code, description } = describeOAuthError(error);
-      // The log has the details; a link leads back to the client.
+      // The details are in the log; a link leads back to the client.
       const url = buildAnswerUrl(login, listError(code, description));
       const redirect = { url, isAutomatic: false };
       const shown = new GatewayError(error.key, { details: error.message, redirect });

@@ -180,7 +180,9 @@ export function buildProviderScope(
   return [...new Set([...requested, ...listOwnScopes(config)])].join(' ');
 }
 
-/** The scopes that a client is granted and its user is shown: those that it requested, then the added ones, each once. */
+/**
+ * The scopes that a client is granted and its user is shown: those that it requested, then the added ones, without duplicates.
+ */
 export function listGrantedScopes(
   config: ProviderParametersConfig,
   requestedScope: string | undefined,

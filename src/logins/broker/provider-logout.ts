@@ -78,7 +78,7 @@ export function createProviderLogout({
           fail('logout_unfinished', { headers: RETRY, facts: { ended: count, failed } });
       }
       // All logins have ended: the token is not accepted again. If that took longer than the claim lasts, the request that has claimed it
-      // meanwhile notes the outcome.
+      // in the meantime notes the outcome.
       const ttlSeconds = computeNotedSeconds(token.acceptedUntil, clock.now());
       const isNoted = await store.compareAndSet(key, claim, USED, ttlSeconds);
       if (!isNoted) await store.compareAndSet(key, undefined, USED, ttlSeconds);

@@ -49,7 +49,7 @@ export function createGrantRenewal(
     async function renewAlone(): Promise<Renewal> {
       const grant = (await grants.read(id))?.grant;
       if (grant === undefined) return { kind: 'ended' };
-      // Another request has renewed it meanwhile.
+      // Another request has renewed it in the meantime.
       const isDone = grant.renewedAt > renewedAt || getRenewalToken(grant.provider) !== seenToken;
       return isDone ? { kind: 'renewed' } : askProvider(grant);
     }

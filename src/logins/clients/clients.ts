@@ -187,7 +187,7 @@ export const createRegisteredClients = (
   },
   /** Adds a new client. Durable once resolved. */
   add: (client: RegisteredClient) => store.setListed(...toListedRecord(client), unusedTtlSeconds),
-  /** Renews the full lifetime of a client that got a token. One that was removed meanwhile stays removed. */
+  /** Renews the full lifetime of a client that got a token. One that was removed in the meantime stays removed. */
   async keep(client: RegisteredClient) {
     await store.replaceListed(...toListedRecord({ ...client, used: true }), ttlSeconds);
   },

@@ -206,8 +206,8 @@ export function createGrants(
     },
     /**
      * Writes the grant that `makeNext` returns, and renews its lifetime; writes nothing if it returns none. `makeNext` is called again if
-     * another replica has changed the grant meanwhile. Resolves to the stored grant; undefined if it has ended. The grant stays sealed by
-     * the same secret: its client's tokens need that secret, too.
+     * another replica has changed the grant in the meantime. Resolves to the stored grant; undefined if it has ended. The grant
+     * stays sealed by the same secret: its client's tokens need that secret, too.
      */
     update: (id: string, makeNext: ChangeGrant) => change(id, makeNext, undefined),
     /**

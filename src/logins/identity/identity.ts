@@ -19,7 +19,7 @@ import {
 import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 
-/** A non-empty text; undefined for anything else. */
+/** A non-empty string; undefined for anything else. */
 export const readText = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 

@@ -216,7 +216,7 @@ interface KnownGrant {
   /** Stays the same across refreshes. */
   readonly grantId: string;
   readonly clientId: string;
-  /** The client has received another refresh token in its place. */
+  /** The client has received another refresh token instead. */
   readonly isReplaced: boolean;
 }
 

@@ -1,4 +1,4 @@
-// §26: guards of one call: they check its arguments before it runs, and its result, or a server's error in place of the result.
+// §26: guards of one call: they check its arguments before it runs, and its result, or a server's error instead of the result.
 
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { parseExactJson } from '../../platform/exact-json.ts';

@@ -74,7 +74,7 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
   // V8 keeps the registers of an async function while it waits, those of temporaries included: params and arguments are read
   // by synchronous functions, and reach async ones as members of what they hold only.
 
-  /** Runs the method of the call, or `runOwn` in its place. Never rejects. The call and the bytes of its body count until it ends. */
+  /** Runs the method of the call, or `runOwn` instead. Never rejects. The call and the bytes of its body count until it ends. */
   async function runCall(call: Call, client: CallClient, runOwn?: RunMethod): Promise<Outcome> {
     const { record } = call;
     record.startedAt = clock.monotonic();
@@ -144,7 +144,7 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
     record.hasStarted = true;
     const starting = observer.start(record);
     if (starting !== undefined) await starting;
-    // Rules may have been reloaded meanwhile.
+    // Rules may have been reloaded in the meantime.
     const hasWaited = checking !== undefined || starting !== undefined;
     if (hasWaited && verdict.kind !== 'denied') verdict = judgeItem(control, item);
     item.ask = verdict.kind === 'allowed' ? verdict.ask : undefined;

@@ -293,7 +293,7 @@ export interface StatelessRelay extends RelayBase {
   requireInput(inputRequests: JsonObject, state: JsonObject): never;
 }
 
-/** `done` of `total` (in any unit, increasing), with a text for the user. */
+/** `done` of `total` (in any unit, increasing), with a message for the user. */
 export type Progress = (done: number, total?: number, message?: string) => void;
 
 /** `data` is any JSON value. It must not contain secrets. */

@@ -37,7 +37,7 @@ export class KeptStream implements WrittenStream {
   /** Its links in the lists of ended streams: of its session, its user, and all. */
   places: readonly Link<KeptStream>[] = NO_PLACES;
   isForgotten = false;
-  /** The replica that reads it in place of this one. */
+  /** The replica that reads it instead of this one. */
   readBy: string | undefined = undefined;
   /** Bytes in the store. */
   storedBytes = 0;

@@ -125,7 +125,7 @@ export function createSessions(
     /**
      * Stores the client's log level.
      *
-     * @throws GatewayError `session_not_found` if the session ended meanwhile.
+     * @throws GatewayError `session_not_found` if the session ended in the meantime.
      */
     async setLogLevel(id: string, user: User, logLevel: LogSeverity): Promise<void> {
       const isSet = await store.setSessionLogLevel(id, toOwner(user), logLevel);

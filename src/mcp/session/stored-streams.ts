@@ -43,7 +43,7 @@ export function createStoredStreams(
 
   /** Replaces the log written before. */
   async function write(stream: KeptStream): Promise<SaveResult> {
-    // Evicted meanwhile.
+    // It has been evicted in the meantime.
     if (stream.isForgotten) return 'no_room';
     stream.isUnsaved = false;
     try {

@@ -344,7 +344,7 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
         told = text;
         tellClient(task);
       }
-      /** One read at a time; a change meanwhile causes one more. */
+      /** One read at a time; a change during it causes one more. */
       function lookInOrder() {
         hasChanged = isLooking;
         if (isLooking) return;

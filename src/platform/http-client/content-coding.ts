@@ -81,7 +81,7 @@ export interface DecodedReader {
   onDecoded(bytes: Buffer): void;
   /** `problem` is a clause. No call follows this one. */
   onUndecodable(problem: string): void;
-  /** The decoder is waiting for more, and holds memory meanwhile. */
+  /** The decoder is waiting for more, and holds memory while it waits. */
   onWaiting(): void;
   /** Enough data is waiting to be decoded (back-pressure), until `letSourceGoOn` is called. */
   holdSource(): void;

@@ -255,7 +255,7 @@ function fail(words: string): never {
   throw new InvalidResponse(words);
 }
 
-/** Refuses a bare line feed at once, as llhttp does, since a head with such line ends would never be complete here. */
+/** Refuses a bare line feed at once, as llhttp does, since a head with such line endings would never be complete here. */
 function waitForLineEnd(input: Buffer, start: number): typeof NOT_YET {
   for (let at = input.indexOf(LINE_FEED, start); at !== -1; at = input.indexOf(LINE_FEED, at + 1))
     if (at === start || input[at - 1] !== CARRIAGE_RETURN) fail(LINE_FEED_ALONE);

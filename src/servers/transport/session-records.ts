@@ -56,12 +56,12 @@ export function createSessionRecords(
   return {
     /** Undefined if there is none. */
     read: (sessionId: string) => attempt(records.get(buildKey(sessionId)), undefined),
-    /** Resolves to the record that is then stored: another replica may have been faster. */
+    /** Resolves to the record that is then stored: another replica may have written its record first. */
     readOrWrite: (sessionId: string, text: string) =>
       attempt(records.create(buildKey(sessionId), text, ttlSeconds), text),
     /**
      * Writes the result of `change`, if there is one. `change` is called again if another replica has changed the record
-     * meanwhile. Resolves to its last result.
+     * in the meantime. Resolves to its last result.
      */
     update: (sessionId: string, change: (text: string | undefined) => string | undefined) =>
       attempt(

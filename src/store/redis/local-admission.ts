@@ -128,7 +128,7 @@ export function createLocalAdmission(
     return admitHere(taken, known) ?? admitOrRefuse(askRedis(taken, request, known), request);
   };
 
-  /** Redis also refuses because of permits that this process took meanwhile: while some are left, the request gets one. */
+  /** Redis also refuses because of permits that this process took in the meantime: while some are left, the request gets one. */
   async function admitOrRefuse(asking: Promise<Admission>, request: AdmissionRequest) {
     const { windows } = request;
     const admission = await asking;
@@ -175,7 +175,10 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     'trackedRecords',
   );
   const grants = createBoundedMap<string, Known<GrantLookup>>('trackedRecords');
-  /** Reads in flight, by key. An answer counts only if no change was reported meanwhile: the two connections have no common order. */
+  /**
+   * Reads in flight, by key. An answer counts only if no change was reported in the meantime: the two connections have no common
+   * order.
+   */
   const pending = new Map<string, PendingRead>();
   let unsent: PendingRead[] = [];
 

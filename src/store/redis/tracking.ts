@@ -211,7 +211,7 @@ export function openTrackingPair(commandClient: Redis, { onChange, onError, onEn
     connection.on('error', onError);
     connection.once('close', close);
   }
-  // Not `message`, which would pass several keys as one text.
+  // Not `message`, which would pass several keys as one string.
   listener.on('messageBuffer', (_channel, keys: unknown) => {
     if (hasEnded) return;
     // ioredis prepends `?keyPrefix=` of REDIS_URL to each key it sends.

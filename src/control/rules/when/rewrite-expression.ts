@@ -46,7 +46,7 @@ function rewriteOperators(expression: Expression) {
 
 function chooseFunction({ function: name, args: [, container] }: FunctionCall) {
   if (name === '@in' && container !== undefined) {
-    // Callers could send an object in place of a list, which would contain nothing.
+    // Callers could send an object instead of a list, which would contain nothing.
     const [variable, ...members] = readPath(container) ?? [];
     const mayBeObject =
       variable === 'args' ? members.length === 0 : variable === 'user' || variable === 'tool';
