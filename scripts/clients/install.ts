@@ -5,7 +5,7 @@ import { type CommandEnd, runCommand } from './run-command.ts';
 
 export interface Package {
   readonly from: 'npm' | 'PyPI';
-  /** As the installer takes it, with the version that was tried: `mcporter@0.12.3`. */
+  /** As the installer takes it, with the version that was tested: `mcporter@0.12.3`. */
   readonly specs: readonly string[];
   /** npm: whether its install script is part of it (it links a binary that npm brought). */
   readonly scripts?: boolean;

@@ -1,4 +1,4 @@
-// What clients are given, in the pages for people: all of it from one table.
+// The setup of each client, for the pages that users read: all of it from one table.
 import {
   CLIENT_SETUPS,
   type ClientSetup,

@@ -39,8 +39,8 @@ interface KnownLists {
   /** Names of the built-in catalogue; undefined if they are not known, or differ between callers. */
   findBuiltIn(kind: ListKind): readonly string[] | undefined;
   /**
-   * True if nothing is reported: then a pattern that cannot match the names of any server need not wait for a list from which to
-   * suggest a name.
+   * True if nothing is reported: then a pattern that cannot match the names of any server does not have to wait for a list from
+   * which to suggest a name.
    */
   readonly isUntold?: boolean;
 }
@@ -57,7 +57,8 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
   const readNames = createReadNames(naming, findFacts);
   const findStranger = createFindStranger(file);
   /**
-   * `servers` is the number of servers that had listed their entries by then: the nearest name may be on one that lists later.
+   * `servers` is the number of servers that had listed their entries at that time: the nearest name may be on one that lists
+   * later.
    */
   const described = new Map<
     PlacedRow,

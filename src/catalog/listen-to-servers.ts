@@ -72,7 +72,7 @@ export function createWatching(path: ServedPath, resolveResource: View['findReso
         const isGuarded =
           error.jsonRpcError?.code === URL_REQUIRED ||
           ABOUT_RESOURCES.some((point) => guards?.find(point, item) !== undefined);
-        // No guard has checked the server's text, and a subscription sends no user to a page.
+        // No guard has checked the server's text, and a subscription does not send users to a page.
         const [reason, own] = isGuarded ? [''] : [`: ${error.message}`, error.jsonRpcError];
         const message = `${server.name} could not be told of it${reason}.`;
         fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });

@@ -43,7 +43,7 @@ interface CatalogFile extends ServersConfig, ViewsConfig {
     readonly name: string;
     /** Names of servers; undefined for all of them and the built-in catalogue. */
     readonly servers: readonly string[] | undefined;
-    /** Globs over tool names as on `/mcp`; undefined for all. */
+    /** Globs for tool names as on `/mcp`; undefined for all. */
     readonly tools: readonly string[] | undefined;
     /** `server` is the server of a guard of kind `mcp`. */
     readonly use: { readonly kind: string; readonly server?: string | undefined };

@@ -330,7 +330,7 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
       }
       findBuiltIn(path)?.endSession(caller);
       const who = toWho(caller);
-      // The session has ended: nobody is left to be told about a failure.
+      // The session has ended: there is nobody left to report a failure to.
       for (const { upstream } of view.listServers())
         upstream.endSession(who.upstream).catch(() => {});
     },

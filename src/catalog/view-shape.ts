@@ -239,13 +239,13 @@ export interface ViewConfig {
   /** Globs; undefined for everything on these servers. Lists follow the order of the globs. */
   readonly tools: readonly string[] | undefined;
   readonly prompts: readonly string[] | undefined;
-  /** Globs over URIs, decoded, and over templates. */
+  /** Globs for URIs, decoded, and over templates. */
   readonly resources: readonly string[] | undefined;
   /** Descriptions instead of the servers', by the tool's name. */
   readonly describe: Readonly<Record<string, string>>;
   /** §25.3: whether tools other than the pinned ones are found by search. */
   readonly search: boolean;
-  /** Globs over the tools that are listed in addition to the search tools. */
+  /** Globs for the tools that are listed in addition to the search tools. */
   readonly pinned: readonly string[];
   /** The position in the file, for messages: `postern.yaml:12, views.research`. */
   readonly place: string;

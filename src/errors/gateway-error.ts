@@ -113,7 +113,7 @@ export function failUnknown({ noun, name, nearest, data, facts }: UnknownItem): 
 
 /** Without quotation marks, invisible characters and characters that reverse the text direction. */
 function showName(name: string) {
-  // A character has at most two UTF-16 units: the rest of a long text need not be read.
+  // A character has at most two UTF-16 units: the rest of a long text does not have to be read.
   const piece = shorten(name.slice(0, 2 * (MAX_IN_MESSAGE + 1)), MAX_IN_MESSAGE);
   return piece === '' ? '""' : toVisibleJson(piece).slice(1, -1);
 }

@@ -78,7 +78,7 @@ export interface Gateway {
    */
   listen(): Promise<number>;
   /**
-   * Switches to another configuration file, and the lock beside it. Calls in progress finish normally.
+   * Switches to another configuration file, and the lock next to it. Calls in progress finish normally.
    *
    * @throws Error for a gateway that was created without a file.
    */

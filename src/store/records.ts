@@ -43,7 +43,7 @@ export function createRecords<Value>(
     get: async (key: string) => open(key, await store.get(key)),
     put: async (key: string, value: Value, ttlSeconds: number) =>
       store.set(key, await write(key, value), ttlSeconds),
-    /** Writes a record unless there is one. Resolves to the stored one: another replica may have been faster. */
+    /** Writes a record unless there is one. Resolves to the stored one: another replica may have written it first. */
     async create(key: string, value: Value, ttlSeconds: number): Promise<Value> {
       const text = await write(key, value);
       for (;;) {

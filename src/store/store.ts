@@ -7,8 +7,8 @@ import type { PageRequest, StoredPage } from './page.ts';
  * The state that all replicas share.
  *
  * A store has four ports, and its users name the one that they need. A driver is a function that returns all of them in one
- * object; `test/contract` has one file for each port, and tests that all drivers behave alike. A rejection means that the store
- * did not do it: callers fail closed with a true error, except for rate limits (§8.4), which fail open.
+ * object; `test/contract` has one file for each port, and tests that all drivers behave the same way. A rejection means that the
+ * store did not do it: callers fail closed with a true error, except for rate limits (§8.4), which fail open.
  */
 export interface Store extends KeyValue, Sessions, Windows, Bus {
   /** True if other replicas may use the same store. */
@@ -286,7 +286,9 @@ export interface Admission {
   readonly grant: GrantLookup;
 }
 
-/** A session after it was read and slid; undefined if it is absent, or none was asked for. A failed store is not "not found". */
+/**
+ * A session after it was read and slid; undefined if it does not exist, or none was requested. A failed store is not "not found".
+ */
 export type SessionLookup =
   | { readonly record: SessionRecord | undefined }
   | { readonly failure: unknown };
@@ -294,7 +296,7 @@ export type SessionLookup =
 /** The session does not exist, or none was requested. */
 export const NO_SESSION: SessionLookup = { record: undefined };
 
-/** The version of a grant in the store; undefined if there is no such grant, or none was asked for. */
+/** The version of a grant in the store; undefined if it does not exist, or none was requested. */
 export type GrantLookup = { readonly version: string | undefined } | { readonly failure: unknown };
 
 export const NO_GRANT: GrantLookup = { version: undefined };
@@ -310,7 +312,7 @@ export const NOT_COUNTED: Admission = {
 /** Characters of base64url at the start of a grant's value: 12 random bytes, new after each change. */
 export const GRANT_VERSION_LENGTH = 16;
 
-/** Returns true if a grant that was asked for is absent; a failed store has not said so. */
+/** Returns true if a requested grant does not exist; a failed store has not said so. */
 export const isMissingGrant = (grant: GrantLookup): boolean =>
   'version' in grant && grant.version === undefined;
 

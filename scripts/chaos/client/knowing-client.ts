@@ -24,7 +24,7 @@ export interface KnowingClient {
   ping(): Promise<AnswerKind>;
   /** A call of the stateless era. */
   callStateless(): Promise<AnswerKind>;
-  /** From now on these refusals are true; beside 503 for overload none where none is named. */
+  /** From now on only these refusals are correct, in addition to 503 for overload. */
   allow(...refusals: readonly Refusal[]): void;
   /** Whether sessions opened or ended in the last `ms` are there nobody knows any more. */
   forgetRecent(ms: number): void;

@@ -35,7 +35,7 @@ export async function startLongCalls(options: LongCallsOptions): Promise<LongCal
       const transport = new StreamableHTTPClientTransport(new URL('/mcp', url), {
         requestInit: { headers: { authorization: `Bearer ${await getToken()}` } },
       });
-      // A connection that breaks is told here, too.
+      // A connection that breaks is reported here, too.
       transport.onerror = () => {};
       await client.connect(transport);
       return client;

@@ -108,12 +108,7 @@ ${renderTable(
   [
     ['bare `node:http`', 'not checked', 'none', 'none'],
     ['floor', 'signature and claims', 'two, in Redis', 'in Redis, extended by each call'],
-    [
-      'official SDK, fastmcp',
-      'signature and claims, by jose',
-      'none',
-      'in process memory',
-    ],
+    ['official SDK, fastmcp', 'signature and claims, by jose', 'none', 'in process memory'],
     [
       'Postern, session',
       'signature and claims',

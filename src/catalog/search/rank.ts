@@ -233,7 +233,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Removes English endings, so that `creates`, `creating` and `creation` become the same term. The result need not be a word.
+ * Removes English endings, so that `creates`, `creating` and `creation` become the same term. The result may not be a word.
  */
 function stem(word: string): string {
   if (word.length <= 3 || !ENGLISH.test(word)) return word;

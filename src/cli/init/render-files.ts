@@ -231,7 +231,7 @@ export function describeNextSteps(
   ].join('\n');
 }
 
-/** From this column on, explanations go below the setting instead of beside it. */
+/** From this column on, explanations go below the setting instead of next to it. */
 const WIDE = 40;
 
 function renderSteps(steps: readonly (readonly string[])[]) {

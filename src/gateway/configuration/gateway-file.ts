@@ -64,7 +64,7 @@ export interface GatewayFile
     MachineClientsConfig,
     ViewsConfig {}
 
-/** The configuration file and the lock beside it: read together, and in effect until they are reloaded. */
+/** The configuration file and the lock next to it: read together, and in effect until they are reloaded. */
 export interface Setup {
   readonly file: GatewayFile;
   /** Undefined if there is no lock: everything is approved. */
@@ -310,7 +310,7 @@ function reportStrangers(
     const stranger = findStranger(pattern);
     if (stranger === undefined) return;
     const { start, meant } = stranger;
-    // It protects again once its server is back, so it need not be removed while the server is disabled.
+    // It protects again once its server is back, so it does not have to be removed while the server is disabled.
     if (disabled.some((one) => one.disabledPrefix + naming.separator === start)) return;
     const guess = meant === undefined ? '' : ` Did you mean ${quote(meant, MAX_NAME)}?`;
     report(

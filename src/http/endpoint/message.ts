@@ -193,7 +193,7 @@ export const getOriginalToken: GetProviderToken = async ({ token }) => token;
 
 /**
  * Reads the e-mail address. `emailVerified` is undefined if the token has no claim for it: many companies' providers, which alone
- * set the addresses of their users, have none. Any value other than a yes counts as no.
+ * set the addresses of their users, have none. Any value that does not mean true counts as false.
  */
 export function readEmail(claims: JsonObject): Pick<UserContext, 'email' | 'emailVerified'> {
   const { email, email_verified: verified, xms_edov: domainVerified } = claims;

@@ -219,7 +219,7 @@ export async function fetchSigner(
   return findSigner(token, await keySet.findAfterRefresh(token)) ?? failSignature(token);
 }
 
-/** Finds the key that made the signature, and fetches keys if need be. @throws GatewayError as `fetchSigner`. */
+/** Finds the key that made the signature, and fetches keys if necessary. @throws GatewayError as `fetchSigner`. */
 export const verifySignature = async (
   token: ParsedToken,
   keySet: KeySet,

@@ -59,7 +59,7 @@ export function createProviderLogout({
 
   /**
    * Each logout token is used once, on all replicas (§2.6), but one whose logout failed half-way can be sent again. A concurrent request
-   * with the same token is told to retry, since this one may still fail.
+   * with the same token has to retry, since this one may still fail.
    */
   async function logOut(token: LogoutToken, ip: string): Promise<Reply> {
     const key = buildUseKey(token);

@@ -142,7 +142,7 @@ export function createGrants(
     return open(key, await store.get(key));
   }
 
-  /** From then on, every replica refuses its tokens. Undefined if another request was faster, or it cannot be read here. */
+  /** From then on, every replica refuses its tokens. Undefined if another request ended it first, or it cannot be read here. */
   async function end(id: string): Promise<Grant | undefined> {
     const key = buildGrantKey(id);
     const text = await store.getAndDelete(key);

@@ -75,9 +75,9 @@ const select = (claims: JsonObject, isMeant: (name: string) => boolean): JsonObj
   Object.fromEntries(Object.entries(claims).filter(([name]) => isMeant(name)));
 
 /**
- * A claim keeps its value if its source gives no answer now: a refresh may return no ID token, and userinfo may be unavailable. If the
- * source answers without the claim, the claim is removed. Claims about an address go with it. `kept` lists the claims that keep their
- * former value.
+ * A claim keeps its value if its source does not provide it now: a refresh may return no ID token, and userinfo may be
+ * unavailable. If the source answers without the claim, the claim is removed. Claims about an address go with it. `kept` lists
+ * the claims that keep their former value.
  */
 export function mergeRenewedClaims(earlier: EarlierIdentity, sources: ClaimSources) {
   const renewed = joinClaims(sources);

@@ -16,7 +16,7 @@ import { isScalar, isStringArray, type JsonObject } from '../../platform/json.ts
 import { quote, shorten } from '../../platform/text.ts';
 import { findClaim, type Identity, readGroups, readText } from './identity.ts';
 
-/** Refusal of a user whom the provider knows: the client is told `access_denied`. */
+/** Refusal of a user whom the provider knows: the client gets `access_denied`. */
 export interface LoginRefusal {
   /** A sentence that names setting, found and allowed. */
   readonly forLog: string;

@@ -274,7 +274,7 @@ export interface LoginFailure {
   readonly ip: string;
   /** Key of the error catalogue, or the log's name for a refusal by provider or user. */
   readonly error: string;
-  /** The problem, as the caller or the log was told. */
+  /** The problem, as reported to the caller or in the log. */
   readonly message: string;
 }
 
@@ -345,7 +345,7 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
 /** Reasons to refuse a token that its provider did sign: anybody can make up other tokens. */
 const OF_SIGNED_TOKENS = new Set(['invalid_audience', 'invalid_issuer', 'missing_claim']);
 
-/** A value that is recreated once its period is over. */
+/** A value that is recreated once its period has ended. */
 function createPeriod<Value>(clock: Clock, ms: number, create: () => Value) {
   let value = create();
   let until = Number.NEGATIVE_INFINITY;

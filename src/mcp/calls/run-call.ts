@@ -275,7 +275,7 @@ const CHANGED =
 /** Starts the target. §29: from here on a call may continue as a task; guards and approvers have been asked before. */
 function startTarget(item: ItemCall): Promise<object> {
   const { target, args, context } = item;
-  // A waiting call keeps no arguments: the target keeps what it needs.
+  // A waiting call does not keep its arguments: the target keeps what it needs.
   item.args = NO_ARGUMENTS;
   // Tools in this process get values, and may keep them: the text of the message would be kept, too.
   if (target.server === undefined) forgetSource(args);

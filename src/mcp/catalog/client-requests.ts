@@ -89,7 +89,7 @@ export type Answers<Requests extends ClientRequests> = {
  * finds them by key. So put side effects that must happen only once after the request.
  *
  * @throws GatewayError if the client did not declare support, cannot be reached, does not respond in time, or responds with
- * invalid data. The error need not be caught.
+ * invalid data. The error does not have to be caught.
  */
 export type Ask = <const Requests extends ClientRequests>(
   requests: Requests,

@@ -141,7 +141,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     };
   }
 
-  /** The record. Marks a task whose replica is gone as `failed`. */
+  /** The record. Marks a task whose replica has stopped as `failed`. */
   async function find(taskId: string, caller: CallContext, call: TaskCall) {
     const owner = toOwner(taskId, caller.user, call.catalog);
     const { user } = owner;

@@ -173,7 +173,7 @@ export interface ConnectionRequests {
   create(request: ConnectionRequest): Promise<{ readonly id: string; readonly url: string }>;
   /** Undefined for one that no longer exists. @throws StoreUnavailable */
   find(id: string): Promise<ConnectionRequest | undefined>;
-  /** The person said no. */
+  /** The user declined. */
   decline(id: string): Promise<void>;
   /**
    * Resolves when this owner's connection to the server is established, on any replica and by any door (§24.3), or after 5
@@ -220,7 +220,7 @@ export interface Connecting {
       readonly browserHash: string | undefined;
       readonly owner: ConnectionOwner | undefined;
       readonly isOperator: boolean;
-      /** Called once the tokens have arrived, which may have taken a while. @throws StoreUnavailable */
+      /** Called when the tokens have arrived, which may have taken a while. @throws StoreUnavailable */
       isStillLoggedIn(): Promise<boolean>;
     },
     findServer: (name: string) => ConnectionServer | undefined,

@@ -238,7 +238,7 @@ export abstract class PacedStream<Message> {
     if (this.backlog !== undefined) this.passWaiting(this.backlog, () => true);
   }
 
-  /** Stops passing on messages. */
+  /** Stops forwarding messages. */
   stopMessages(): void {
     this.isOver = true;
     if (this.backlog === undefined) return;

@@ -27,7 +27,7 @@ export function openProcessShare({ config, clock, store }: UpstreamRuntime, serv
     heldStreams: createHeldStreams(clock),
     /** Other processes use the same store. */
     hasReplicas: serves && store.isShared,
-    /** True if a client's session is alive: any replica may have ended it. True while the store does not answer. Never rejects. */
+    /** True if a client's session is alive: any replica may have ended it. True while the store is unavailable. Never rejects. */
     async isSessionActive(sessionId: string) {
       try {
         const access = { sessionId, owner: undefined, slideSeconds: undefined };

@@ -29,7 +29,7 @@ const AN_HOUR_SECONDS = 3600;
 
 /**
  * Records of one server; `identity` identifies the server: a record must never reach a different one. Each method throws
- * StoreUnavailable if the store does not answer, except for optional records (`isOptional`): these count as absent, and each
+ * StoreUnavailable if the store is unavailable, except for optional records (`isOptional`): these count as absent, and each
  * replica has its own session at a server, which is less convenient but fails no call.
  */
 export function createSessionRecords(
@@ -80,7 +80,7 @@ export function createSessionRecords(
 // Resources to which clients' sessions have subscribed at a server: kept in the store, so that any replica can subscribe
 // to them again.
 
-/** Each method throws StoreUnavailable if the store does not answer: that is not the same as no subscriptions. */
+/** Each method throws StoreUnavailable if the store is unavailable: that is not the same as no subscriptions. */
 export type SubscriptionMemory = ReturnType<typeof createSubscriptionMemory>;
 
 /** Maximum number per session and server, so that no session locks out others. */
@@ -225,7 +225,7 @@ export function createStdioReplicas(
   const isWatching = (watcher: Watcher) =>
     watchers.topics.get(hashSession(watcher.sessionId))?.listeners.has(watcher) === true;
 
-  /** Fails open: while the store does not answer, the previous subscriptions stay. */
+  /** Fails open: while the store is unavailable, the previous subscriptions stay. */
   async function tellSubscriptions(watcher: Watcher) {
     const { sessionId, attempts, tell } = watcher;
     const uris = await memory.read(sessionId).catch(() => undefined);

@@ -40,7 +40,7 @@ const NO_AUTH = { type: 'none' };
 export const dependsOnUser = (config: UpstreamConfig): boolean =>
   findFacts(config).personalBy !== undefined;
 
-/** True if it is told who is calling, so that its lists may differ between users. */
+/** True if the gateway passes it the caller's identity, so that its lists may differ between users. */
 export const knowsUsers = (config: UpstreamConfig): boolean =>
   findFacts(config).personalBy === 'auth';
 

@@ -121,7 +121,7 @@ export function openSessionRecords(folder: OpenFolder, clock: Clock, sessionKeyP
   };
 }
 
-// A cache of sessions, so that calls need not read and decode the session's record.
+// A cache of sessions, so that calls do not have to read and decode the session's record.
 
 /** About 5 MB in each generation. */
 const GENERATION = 5000;

@@ -112,7 +112,7 @@ export function createAdmissionBatches(
       if (queue.pending.length === MAX_BATCH) sendBatches(slot, queue);
       else if (!queue.isScheduled) {
         queue.isScheduled = true;
-        // Runs once all ready sockets were read: a single request does not wait for others.
+        // Runs after all ready sockets have been read: a single request does not wait for others.
         setImmediate(sendBatches, slot, queue);
       }
     });

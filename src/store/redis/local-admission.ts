@@ -220,7 +220,7 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     if (known.peek(key) !== undefined || pending.has(key) || pending.size >= MAX_PENDING) return;
     const wanted = { kind, key };
     pending.set(key, wanted);
-    // Runs once all ready sockets were read: one pipeline for all of them.
+    // Runs after all ready sockets have been read: one pipeline for all of them.
     if (unsent.push(wanted) === 1) setImmediate(sendReads);
   }
 

@@ -138,7 +138,7 @@ const NOT_ALL =
  */
 const MAX_VALUES = 500;
 
-/** Maximum text length for an author's pattern, since `maxLength` may have failed beside it. */
+/** Maximum text length for an author's pattern, since `maxLength` may have failed as well. */
 const MAX_PATTERN_TEXT = 4096;
 
 /** Undefined if it would cost too much. */

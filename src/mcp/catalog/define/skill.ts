@@ -123,7 +123,7 @@ interface ReadFile {
   readonly content: ResourceContent;
 }
 
-/** SEP-2640 "Limits": clients need not accept more. */
+/** SEP-2640 "Limits": clients do not have to accept more. */
 const MAX_FILES = 512;
 const MAX_BYTES = 16_777_216;
 

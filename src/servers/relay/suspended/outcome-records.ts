@@ -227,7 +227,7 @@ export interface CallAtServer {
 interface CallKeeper {
   /** False if it cannot wait for an answer to its question: too many calls are waiting, or they use too much memory. */
   suspend(): boolean;
-  /** The call is over. `untold` are outcomes that no request was waiting for. */
+  /** The call has ended. `untold` are outcomes that no request was waiting for. */
   end(untold: NextOutcome | undefined): void;
 }
 
@@ -275,7 +275,7 @@ export class OpenCall {
     );
   }
 
-  /** Waits instead of the previous request, for which the call is over. */
+  /** Waits instead of the previous request, for which the call has ended. */
   wait(next: Waiter): void {
     this.stopCounting();
     this.tell({ kind: 'failed', failure: 'aborted', message: 'The client called again.' });
