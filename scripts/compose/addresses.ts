@@ -1,4 +1,4 @@
-// Where each service listens when there is no container: ports of loopback instead of names.
+// Addresses of the services when there is no container: loopback ports instead of names.
 import { getPort, type Service, type Services } from './read-compose.ts';
 
 export interface Addresses {

@@ -239,7 +239,7 @@ export interface ViewConfig {
   /** Globs; undefined for everything on these servers. Lists follow the order of the globs. */
   readonly tools: readonly string[] | undefined;
   readonly prompts: readonly string[] | undefined;
-  /** Globs for URIs, decoded, and over templates. */
+  /** Globs for decoded URIs, and for templates. */
   readonly resources: readonly string[] | undefined;
   /** Descriptions instead of the servers', by the tool's name. */
   readonly describe: Readonly<Record<string, string>>;

@@ -196,8 +196,8 @@ const EXAMPLES = [5, 3, 1, 0] as const;
 const MAX_EXAMPLE = 40;
 
 /**
- * Uses only names of tools that passed the lock, the rules and the guards for this caller: a server's description of itself would
- * appear as the gateway's own words.
+ * Names only tools that passed the lock, the rules and the guards for this caller: a server's description of itself would appear
+ * as the gateway's own words.
  */
 export function describeServers(entries: readonly Entry[]): string {
   const names = new Map<string, string[]>();

@@ -359,7 +359,7 @@ const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undef
 
 const OWN_TOKENS_ONLY = 'send a token of the gateway: tokens from this provider are not accepted.';
 
-/** The reason why access tokens of a provider are opaque. */
+/** The reason why a provider's access tokens are opaque. */
 const OPAQUE: Partial<Readonly<Record<Provider, string>>> = {
   auth0:
     'Auth0 issues opaque tokens if no API was requested: create an API and set OIDC_AUDIENCE to its identifier.',

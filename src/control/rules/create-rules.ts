@@ -282,7 +282,7 @@ export function createRuleMemory<Value, Facts>(
       prompt: new Map(),
       resource: new Map(),
     };
-    /** By SHA-256: a separate map, since a URI may look like such a key. */
+    /** Keyed by SHA-256, in a separate map, since a URI may look like such a key. */
     const longUris = new Map<string, Value>();
     function findPlace({ kind, name }: RuledItem) {
       if (name.length <= MAX_NAME_LENGTH) return { values: kinds[kind], id: name };

@@ -117,7 +117,10 @@ export interface ProtectedCall {
 
 /** The rest of the work for a call that passed its checks. */
 export interface JudgedCall {
-  /** How the store reads or extends the call's session, in the same step that counts the call; undefined if it has no session. */
+  /**
+   * Tells the store how to read or extend the call's session, in the same step that counts the call; undefined if it has no
+   * session.
+   */
   readonly access: SessionAccess | undefined;
   /** Runs after the limits have admitted the call. `session` is what the store returned. */
   run(session: SessionLookup): Reply | Promise<Reply>;

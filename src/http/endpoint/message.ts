@@ -174,7 +174,7 @@ interface GrantCheck {
   readonly version: string;
   /** Epoch milliseconds at which it expires because of its age, along with the client's open streams; infinity for never. */
   readonly endsAt?: number;
-  /** True if the client logged in as itself: there is no person, and no token of a provider. */
+  /** True if the client logged in as itself: there is no person, and no provider token. */
   readonly isMachine?: true;
   /** The most calls in a window; overrides the limit of a user. */
   readonly maxCalls?: number | undefined;

@@ -48,8 +48,8 @@ export interface LoginIndex {
   /** The login whose current refresh token this is; undefined for any other. Without effect. */
   findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
   /**
-   * Notes an access token that the gateway refused, perhaps since it has expired: earlier answers of its grant, if known, are not given
-   * again. Never rejects.
+   * Notes an access token that the gateway refused, perhaps since it has expired: earlier answers for its grant, if known, are
+   * not given again. Never rejects.
    */
   noteRefusal?(accessToken: string): Promise<void>;
 }

@@ -50,7 +50,7 @@ export interface GuardConfig {
   readonly on: readonly GuardPoint[];
   /** Names of servers; undefined for all of them and the built-in catalogue. */
   readonly servers: readonly string[] | undefined;
-  /** Globs for names of tools on `/mcp`; undefined for all. Messages about anything but tools are always inspected. */
+  /** Globs for tool names at `/mcp`; undefined for all. Messages about anything but tools are always inspected. */
   readonly tools: readonly string[] | undefined;
   readonly use: GuardUse;
   readonly onError: 'refuse' | 'pass';

@@ -168,7 +168,7 @@ export interface Target {
   /** @throws GatewayError for a mistake of the caller; any other throw is an unexpected failure (§4.4). */
   run(args: JsonObject, context: CallerContext): Promise<object>;
   /**
-   * Rejects a caller without access with the same response as for an unknown item.
+   * Rejects a caller without access with the response for an unknown item.
    *
    * @throws GatewayError always, with the facts for the log.
    */

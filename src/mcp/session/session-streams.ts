@@ -120,7 +120,7 @@ export function createSessionStreams(
       }
     }
 
-    /** MCP "Logging": log messages of servers outside calls; invalid ones are dropped. */
+    /** MCP "Logging": log messages from servers outside calls; invalid ones are dropped. */
     logged({ level, logger, data }: JsonObject): void {
       if (!isLogSeverity(level)) return;
       this.passLog ??= createPassWhenKnown<LogMessage, LogSeverity | undefined>({

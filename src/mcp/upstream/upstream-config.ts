@@ -43,7 +43,7 @@ export interface UpstreamConfig {
   readonly tools: ToolSelection;
 }
 
-/** Which tools of a server are served. Globs for its own names; case counts. */
+/** Selects the tools of a server that are served, by globs for its own names; case counts. */
 export interface ToolSelection {
   /** `['*']` by default. */
   readonly include: readonly string[];

@@ -59,7 +59,7 @@ export interface RoundsRequest {
   readonly first?: RoundAnswers | undefined;
   /** True if the server knows that the client can have tasks (§29). */
   readonly mayBeTask?: boolean;
-  /** `params` belong to the request, and include the answers of a round. */
+  /** `params` belong to the request, and include the answers from a round. */
   send(params: JsonObject): Promise<JsonObject>;
   /** Resolves to the answers, keyed like the questions. */
   ask(questions: RoundQuestions, state: Pick<RoundAnswers, 'requestState'>): Promise<JsonObject>;
@@ -131,7 +131,7 @@ function refuseCall(problem: string): never {
 const MAX_QUESTIONS = 16;
 
 /**
- * Resolves to the result as the server wrote it. `params` belong to the call, and include the answers of its rounds.
+ * Resolves to the result as the server wrote it. `params` belong to the call, and include the answers from its rounds.
  *
  * @throws UpstreamError
  */
