@@ -5,7 +5,7 @@ import { renderTable } from './table.ts';
 /** `docs/settings.md`: for each group a short table, and what else there is to know below it. */
 export const settingsPage = (): string => `# Settings
 
-Every setting is an environment variable. All are read once, at start. An empty variable counts as unset.
+Every setting is an environment variable. All are read once, at startup. An empty variable counts as unset.
 If a value is invalid, the service does not start: it names every invalid variable, what was given and
 what is allowed, and exits with code 1. It never prints the values of secrets.
 

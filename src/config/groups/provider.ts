@@ -198,7 +198,7 @@ const notRegistered = matching(
 );
 
 export const clientId = defineSetting('OAUTH_CLIENT_ID', notRegistered, {
-  summary: 'The client that you registered at the provider for the gateway.',
+  summary: 'The client that you registered with the provider for the gateway.',
   details:
     'The gateway’s clients log in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot log in without it.',
 });
