@@ -2,7 +2,7 @@
 import { getPort, type Service, type Services } from './read-compose.ts';
 
 export interface Addresses {
-  /** The port on which a service listens now. */
+  /** The port that a service listens on now. */
   getPort(name: string): number;
   /** A text with the addresses of the containers, with those of this machine. */
   translate(text: string): string;

@@ -27,7 +27,7 @@ export function findReleaseProblems(folder: string): readonly string[] {
       ];
     }),
     ...findChangelogProblems(folder, version),
-    // Provenance says from which repository a package comes: npm compares the two.
+    // Provenance says which repository a package comes from: npm compares the two.
     ...(repository.url.includes('replace-me')
       ? [`package.json: repository.url is a placeholder (${repository.url}).`]
       : []),

@@ -39,8 +39,8 @@ interface KnownLists {
   /** Names of the built-in catalogue; undefined if they are not known, or differ between callers. */
   findBuiltIn(kind: ListKind): readonly string[] | undefined;
   /**
-   * True if nothing is reported: then a pattern that cannot match the names of any server does not have to wait for a list from
-   * which to suggest a name.
+   * True if nothing is reported: then a pattern that cannot match the names of any server does not have to wait for a list to
+   * suggest a name from.
    */
   readonly isUntold?: boolean;
 }
@@ -128,7 +128,7 @@ interface Row extends Pick<IdlePattern, 'of' | 'subject' | 'pattern'> {
   readonly kind: 'tools' | 'prompts';
   /** The servers that it applies to; undefined for all of them and the built-in catalogue. */
   readonly servers: readonly string[] | undefined;
-  /** A plain name, in which an asterisk is not a wildcard. */
+  /** A plain name, where an asterisk is not a wildcard. */
   readonly isName?: boolean;
 }
 

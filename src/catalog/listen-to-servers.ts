@@ -83,7 +83,7 @@ export function createWatching(path: ServedPath, resolveResource: View['findReso
   } satisfies Partial<ServedCatalog>;
 }
 
-/** Points at which a guard checks a server's text about a resource. */
+/** Points where a guard checks a server's text about a resource. */
 const ABOUT_RESOURCES = ['resources/subscribe', 'resources/result'] as const;
 
 // One stream of a client.

@@ -29,7 +29,7 @@ import {
 import { type Server, toApprovable } from './server.ts';
 import type { ViewConfig, ViewsConfig } from './view-shape.ts';
 
-/** The part of the configuration file from which catalogues are built. */
+/** The part of the configuration file that catalogues are built from. */
 interface CatalogFile extends ServersConfig, ViewsConfig {
   /** Only what this file needs of their patterns. */
   readonly rules: readonly {

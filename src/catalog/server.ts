@@ -56,7 +56,7 @@ interface ServerState {
 
 /** The catalogues that serve a server. */
 interface ServerOwner extends Omit<ListsOwner, 'onChange'> {
-  /** A list that clients may have is out of date, for all callers unless it says for which. */
+  /** A list that clients may have is out of date, for all callers unless it names some. */
   onListChange(server: Server, list: ListName, isAbout?: (caller: UpstreamCaller) => boolean): void;
 }
 

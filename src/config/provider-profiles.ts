@@ -19,7 +19,7 @@ export interface ProviderProfile {
   readonly loginIssuer?: Requirement;
   /** The reason why clients can only get tokens issued by the gateway. */
   readonly ownTokensOnly?: string;
-  /** E-mail addresses for which the provider is authoritative; by default all with email_verified. */
+  /** E-mail addresses that the provider is authoritative for; by default all with email_verified. */
   readonly emailAuthority?: EmailAuthority;
   readonly quirks: ProviderQuirks;
 }

@@ -58,7 +58,7 @@ type ConnectionChange = ConnectionState | 'renewed' | 'declined';
 
 export type ConnectionMessage = (
   | { readonly owner: ConnectionOwner; readonly server: string; readonly change: ConnectionChange }
-  /** Exclusive work has ended, for which another replica may wait. */
+  /** Exclusive work has ended, and another replica may be waiting for that. */
   | { readonly released: string }
 ) & {
   /** The sending replica, which ignores its own messages. */

@@ -256,7 +256,7 @@ const describeLogin = (reason: string | undefined): Access => ({
 
 // §24: new tokens are stored before they are used: they are the only copy, and the former tokens may be revoked by now.
 
-/** Time for which writes are retried while the lock is held. */
+/** The time that writes are retried for while the lock is held. */
 const STORING_MS = 15_000;
 const PAUSE_MS = 250;
 

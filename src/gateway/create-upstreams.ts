@@ -42,7 +42,7 @@ import { createUpstreamOpener, type UpstreamCallers } from './open-upstream.ts';
 export interface UpstreamPorts extends UpstreamCallers {
   /** The gateway's own tools, prompts and resources. */
   readonly ownCatalog: OwnCatalog;
-  /** This process's environment, from which programs get PATH, HOME, USER, LANG and TMPDIR. */
+  /** This process's environment: programs get PATH, HOME, USER, LANG and TMPDIR from it. */
   readonly environment: Env;
   readonly findClientId: ClientOf;
   /** Written when operators approve; undefined if this process knows of no file. */

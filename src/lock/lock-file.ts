@@ -175,7 +175,7 @@ export interface Fingerprint {
   readonly parts: Readonly<Record<string, string>>;
 }
 
-/** Locked members: those that a client's model reads, and the name by which it calls. */
+/** Locked members: those that a client's model reads, and the name that it calls. */
 const MEMBERS: Readonly<Record<LockedKind, readonly string[]>> = {
   tool: ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations'],
   prompt: ['name', 'title', 'description', 'arguments'],

@@ -162,8 +162,8 @@ function sealRecords(runtime: Runtime, broker: Broker | undefined): Runtime & Se
   return { ...runtime, seal: warnOfForeignSecrets(loginSeal, runtime) };
 }
 
-// OAUTH_MODE=broker: the gateway's own authorization server in front of the provider's. A login becomes a grant, with which its
-// client gets the gateway's own tokens (§5.11).
+// OAUTH_MODE=broker: the gateway's own authorization server in front of the provider's. A login becomes a grant, which gets its
+// client the gateway's own tokens (§5.11).
 
 function createBrokerMode(
   broker: Broker,

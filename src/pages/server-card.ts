@@ -47,7 +47,7 @@ export function describeAddress(
     version,
     websiteUrl: `${baseUrl}/`,
     iconUrl: site.logo && locateLogo(site.logo, baseUrl),
-    /** The URL to which clients connect. */
+    /** The URL that clients connect to. */
     url: path === undefined ? `${baseUrl}/mcp` : `${baseUrl}/mcp/${path.name}`,
   };
 }

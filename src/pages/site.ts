@@ -195,7 +195,7 @@ const hashInlineScripts = (html: string): readonly string[] =>
   );
 
 interface SiteFile {
-  /** The path at which it is served: `/` for index.html, `/settings` for settings.html, else the path of the file. */
+  /** The path where it is served: `/` for index.html, `/settings` for settings.html, else the path of the file. */
   readonly path: string;
   /** Value of Content-Type. */
   readonly type: string;

@@ -50,7 +50,7 @@ export function createSecondTimer(
 
 export type Turns = ReturnType<typeof createTurns>;
 
-/** Milliseconds for which long work may block other requests. */
+/** Milliseconds that long work may block other requests for. */
 const TURN_MS = 5;
 
 export function createTurns(clock: Clock) {

@@ -43,8 +43,8 @@ export const buildStreamLogKey = defineSessionKeys('stream-log');
 /** The bytes of these messages: of all users, or of the one whose name has this hash. */
 export const buildStreamBytesKey = defineKeys('stream-bytes');
 /**
- * The server behind the gateway that named a resource in a result for the session, or for a caller without one; `hash` is
- * that of its URI.
+ * The server behind the gateway that named a resource in a result for the session, or for a caller without one; `hash` is the
+ * hash of its URI.
  */
 export const buildResourceLinkKey = defineSessionKeys('link');
 /** The replica that waits for a client's answer. */
@@ -77,7 +77,7 @@ export const buildRedeemedAnswersKey = defineKeys('answered');
 export const buildUpstreamSessionKey = defineSessionKeys('upstream');
 /** The channel between replicas for changed subscriptions of a session to resources of such a server. */
 export const buildUpstreamSubscriptionsChannelName = defineKeys('upstream');
-/** The channel on which replicas pass on server-initiated requests; `hash` is the hash of the server's URL and name. */
+/** The channel that replicas use to pass on server-initiated requests; `hash` is the hash of the server's URL and name. */
 export const buildQuestionsChannelName = defineKeys('questions');
 
 /** The secret that all replicas seal with, unless the settings have one. */
@@ -120,7 +120,7 @@ export const buildLogoutTokenKey = defineGlobalKeys('oauth:logout-token');
 export const buildAssertionKey = defineGlobalKeys('oauth:client-assertion');
 /** Marks an assertion about a user (ID-JAG) as used; `hash` is the hash of issuer and `jti`. */
 export const buildUserAssertionKey = defineGlobalKeys('oauth:user-assertion');
-/** The grant for which a machine client gets further tokens; `hash` is the hash of client, scopes and resources. */
+/** The grant that a machine client gets further tokens for; `hash` is the hash of client, scopes and resources. */
 export const buildMachineGrantKey = defineGlobalKeys('oauth:machine-grant');
 /** The client that got a token in broker mode; `hash` is the hash of the token. */
 export const buildTokenClientKey = defineGlobalKeys('oauth:token-client');
@@ -141,7 +141,7 @@ export const buildListedConnectionKey = (list: 'user' | 'server' | 'login-needed
 
 /** The gateway's client registration at an authorization server; `hash` is the hash of the issuer and BASE_URL. */
 export const buildConnectionClientKey = defineGlobalKeys('connection:client');
-/** The authorization server to which a server's users were sent last; `hash` is the hash of BASE_URL and the server's name. */
+/** The authorization server that a server's users were last sent to; `hash` is the hash of BASE_URL and the server's name. */
 export const buildConnectionIssuerKey = defineGlobalKeys('connection:issuer');
 /** The link that a user was given recently; `hash` is the hash of user, server and scopes. */
 export const buildConnectionLinkKey = defineGlobalKeys('connection:link');

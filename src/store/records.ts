@@ -167,7 +167,7 @@ export function createSecretRecords<Value extends object>(
   const buildKey = (secret: string) => buildOAuthKey(name, hashSha256(secret));
 
   return {
-    /** Stores a value, and returns the new secret by which it is found. */
+    /** Stores a value, and returns the new secret that finds it. */
     async put(value: Value) {
       const secret = generateSecret();
       await records.put(buildKey(secret), value, ttlSeconds);

@@ -245,7 +245,7 @@ export interface SessionAccess {
   readonly sessionId: string;
   /** The request's user; undefined without authentication. */
   readonly owner: Owner | undefined;
-  /** The full time to live in seconds, to which the session slides; undefined to read it only. */
+  /** The full time to live in seconds, which the session slides to; undefined to read it only. */
   readonly slideSeconds: number | undefined;
 }
 
@@ -265,7 +265,7 @@ export interface WindowVerdict {
   readonly limit: number;
   /** Requests still free in the window; 0 on refusal. */
   readonly remaining: number;
-  /** Epoch milliseconds of the store's clock at which the oldest counted entry leaves the window. */
+  /** Epoch milliseconds, by the store's clock, when the oldest counted entry leaves the window. */
   readonly resetAt: number;
   /** Milliseconds from now until `resetAt`, by the store's clock. */
   readonly resetInMs: number;
@@ -301,7 +301,7 @@ export type GrantLookup = { readonly version: string | undefined } | { readonly 
 
 export const NO_GRANT: GrantLookup = { version: undefined };
 
-/** The admission of a request for which the store was not asked, or that has no grant. */
+/** The admission of a request that the store was not asked about, or that has no grant. */
 export const NOT_COUNTED: Admission = {
   verdict: undefined,
   entry: undefined,

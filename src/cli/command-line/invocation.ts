@@ -31,7 +31,7 @@ export interface InvokedProcess {
 export type Texts<Name extends string> = Readonly<Record<Name, string | undefined>>;
 export type Flags<Name extends string> = Readonly<Record<Name, boolean>>;
 
-/** The parts of the process from which suggestions derive how the user typed the command. */
+/** The parts of the process that show suggestions how the user typed the command. */
 export type TypedAs = Pick<InvokedProcess, 'argv' | 'env'>;
 
 /** `postern connect`, `npx postern connect` or `node dist/cli/main.js connect`. */

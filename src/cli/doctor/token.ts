@@ -245,7 +245,7 @@ const REFRESH_TOKEN = failure(
   },
 );
 
-/** Findings by the `reason` (§7.1) for which a running gateway rejected the token. */
+/** Findings by the `reason` (§7.1) that a running gateway gave for rejecting the token. */
 const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'>> = new Map([
   [
     'token_revoked',

@@ -178,7 +178,7 @@ interface InitResult {
   readonly answers: InitAnswers;
   /** File names. */
   readonly written: readonly string[];
-  /** The file from which secrets were copied, as the user named it. */
+  /** The file that secrets were copied from, as the user named it. */
   readonly secretsFile: string | undefined;
   /** True if the package is in node_modules of this folder. */
   readonly isInstalled: boolean;
@@ -244,7 +244,7 @@ function renderSteps(steps: readonly (readonly string[])[]) {
   });
 }
 
-/** Finds the argument of `npm install`: the checkout or archive from which this process came, or the registry's package. */
+/** Finds the argument of `npm install`: the checkout or archive that this process came from, or the registry's package. */
 function findPackage() {
   const root = fileURLToPath(PACKAGE_ROOT);
   if (SOURCE_FOLDER !== undefined) return relative(process.cwd(), root);

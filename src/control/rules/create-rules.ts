@@ -347,7 +347,8 @@ function readExpiry(user: UserContext | undefined) {
   return typeof exp === 'number' ? exp * 1000 : 0;
 }
 
-// §22.4: preview for operators: the tools that a user would see, and by which rule. Without a token or requests to servers.
+// §22.4: preview for operators: the tools that a user would see, and the rule that allows each. Without a token or requests to
+// servers.
 
 export interface PreviewRequest {
   readonly caller: PolicyCaller;

@@ -66,7 +66,7 @@ function describeRefusal({ key, failure }: GatewayError) {
   return `error="insufficient_scope"${isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : ''}`;
 }
 
-// §5.11: prefixes of the gateway's own tokens, by which scanners find leaked secrets.
+// §5.11: prefixes of the gateway's own tokens, which let scanners find leaked secrets.
 
 export const ACCESS_TOKEN_PREFIX = 'pst_';
 export const REFRESH_TOKEN_PREFIX = 'psr_';

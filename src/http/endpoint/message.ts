@@ -172,7 +172,7 @@ interface GrantCheck {
   readonly key: string;
   /** The first `GRANT_VERSION_LENGTH` characters of the value there (store.ts), which differ after each change. */
   readonly version: string;
-  /** Epoch milliseconds at which it expires because of its age, along with the client's open streams; infinity for never. */
+  /** Epoch milliseconds when it expires because of its age, along with the client's open streams; infinity for never. */
   readonly endsAt?: number;
   /** True if the client logged in as itself: there is no person, and no provider token. */
   readonly isMachine?: true;
@@ -186,7 +186,7 @@ interface GrantCheck {
  */
 export type GetProviderToken = (user: UserContext) => Promise<string | undefined>;
 
-/** For modes in which clients get the provider's tokens. */
+/** For modes where clients get the provider's tokens. */
 export const getOriginalToken: GetProviderToken = async ({ token }) => token;
 
 // §2.3: the user's e-mail address, and whether it was verified.

@@ -25,9 +25,9 @@ interface CurrentRefusal extends RefusedBy {
 }
 
 interface Remembered extends CurrentRefusal {
-  /** Monotonic milliseconds at which the window certainly has room. */
+  /** Monotonic milliseconds when the window certainly has room. */
   readonly resetAt: number;
-  /** Monotonic milliseconds at which the store is asked again. */
+  /** Monotonic milliseconds when the store is asked again. */
   readonly until: number;
 }
 

@@ -301,7 +301,7 @@ export class StallDetector {
   private windowSeconds = 0;
   private windowBytes = 0;
 
-  /** Call it once a second. Seconds in which the process itself was too busy to send are not counted. */
+  /** Call it once a second. Seconds when the process itself was too busy to send are not counted. */
   checkProgress({
     unsentBytes,
     sentBytes,

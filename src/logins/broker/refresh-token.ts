@@ -87,7 +87,7 @@ type RefreshDecision =
   | { readonly kind: 'rotated'; readonly grant: Grant }
   /** The token was replaced, and its successor is in use: one of the two is stolen. */
   | { readonly kind: 'reused' }
-  /** The token was replaced, and the request differs from the one for which its successor was issued. */
+  /** The token was replaced, and the request differs from the one that its successor was issued for. */
   | { readonly kind: 'replaced' }
   /** It was not granted. */
   | { readonly kind: 'otherScope' | 'otherResource' };

@@ -1,4 +1,4 @@
-// The browser in which a login began: its cookie, of which only the hash is stored, and its approvals.
+// The browser where a login began: its cookie, stored only as a hash, and its approvals.
 
 import type { Browsers } from '../../http/endpoint/own-pages.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';

@@ -187,7 +187,7 @@ export function createGrants(
 
   return {
     read,
-    /** Like `read`, to end a grant: undefined for a record of a later version, for which `read` throws. */
+    /** Like `read`, to end a grant: undefined for a record of a later version, where `read` throws. */
     find: async (id: string) => (await readAll([id]))[0],
     end,
     /** No access token outlives its grant. */

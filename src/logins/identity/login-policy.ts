@@ -37,7 +37,7 @@ export function createFindLoginRefusal(config: IdentityConfig, service: string) 
     if (problem === undefined) return undefined;
     const { forLog, advice } = problem;
     const { email, preferred_username: login, name } = claims;
-    // The name by which the user knows the account, an address or a name; otherwise the provider's.
+    // The name that the user knows the account by, an address or a name; otherwise the provider's.
     const who = readText(email) ?? readText(login) ?? readText(name) ?? user.sub;
     return {
       forLog,

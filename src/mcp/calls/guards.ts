@@ -9,7 +9,7 @@ import { isQuestionMethod, QUESTIONS } from '../catalog/client-requests.ts';
 import { isJsonRpcError, type RequestId } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 
-/** The points at which guards can check messages: `on` in the configuration file (§26.1). */
+/** The points where guards can check messages: `on` in the configuration file (§26.1). */
 export const GUARD_POINTS = [
   'tools/list',
   'tools/call',

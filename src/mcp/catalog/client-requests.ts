@@ -102,7 +102,7 @@ export interface ClientCapabilities {
   /** With a URL that the user opens (2025-11-25). */
   readonly elicitationUrl?: boolean;
   readonly sampling: boolean;
-  /** Sampling in which the model may call tools of the requester (2025-11-25). */
+  /** Sampling where the model may call the requester's tools (2025-11-25). */
   readonly samplingTools?: boolean;
   readonly roots: boolean;
   /** The settings that the client declares, by extension; undefined if it declared none that the gateway knows. */

@@ -1,4 +1,4 @@
-// §15.1: event logs in the shared store, for the replica on which the client resumes a stream; it is notified of news.
+// §15.1: event logs in the shared store, for the replica where the client resumes a stream; it is notified of news.
 
 import { pause } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';

@@ -188,7 +188,7 @@ export interface ConnectionRequests {
 
 /** From the page to the authorization server and back. */
 export interface Connecting {
-  /** The host of the login, followed by the other hosts at which the authorization server has endpoints. @throws ConnectionProblem */
+  /** The host of the login, followed by the other hosts of the authorization server's endpoints. @throws ConnectionProblem */
   findLoginHosts(server: ConnectionServer): Promise<readonly string[]>;
   /**
    * Resolves to the address that the browser is sent to. Finds the authorization server and the gateway's client there; registers
@@ -215,7 +215,7 @@ export interface Connecting {
   finish(
     query: ReadonlyMap<string, string>,
     back: {
-      /** The URI at which the browser came back. */
+      /** The URI that the browser came back to. */
       readonly redirectUri: string;
       readonly browserHash: string | undefined;
       readonly owner: ConnectionOwner | undefined;

@@ -180,7 +180,7 @@ class PooledConnection {
   private keptMs: number | undefined = undefined;
   private isPaused = false;
   private isOver = false;
-  /** End of the time in which a request may be sent while it is idle, in monotonic milliseconds. */
+  /** End of the time when a request may be sent while it is idle, in monotonic milliseconds. */
   idleUntil = 0;
 
   constructor(owner: HttpPool) {

@@ -28,7 +28,7 @@ import {
 /** A server, and its members for reporting problems. */
 export interface PlacedServer {
   readonly config: ServerEntry;
-  /** The name in the file, from which the server's name was derived. */
+  /** The name in the file, which the server's name was derived from. */
   readonly givenName: string;
   readonly members: MemberReader;
 }

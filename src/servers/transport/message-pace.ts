@@ -3,7 +3,7 @@
 // others: messages beyond the limit wait at the server (back-pressure).
 import type { Clock } from '../../platform/clock.ts';
 
-/** Source of a stream, by which its windows are looked up. */
+/** Source of a stream, used to look up its windows. */
 export interface PacedSource {
   readonly server: string;
   /** Owner of the stream (`nameOwner`); undefined for the gateway's own, and for streams that users share. */

@@ -77,8 +77,8 @@ export function createSessionRecords(
   };
 }
 
-// Resources to which clients' sessions have subscribed at a server: kept in the store, so that any replica can subscribe
-// to them again.
+// Resources at a server that clients' sessions have subscribed to: kept in the store, so that any replica can subscribe to them
+// again.
 
 /** Each method throws StoreUnavailable if the store is unavailable: that is not the same as no subscriptions. */
 export type SubscriptionMemory = ReturnType<typeof createSubscriptionMemory>;

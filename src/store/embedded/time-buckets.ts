@@ -23,7 +23,7 @@ export interface TimesPlace {
   readonly key: number;
   /** The last known place: entries move. */
   at: number;
-  /** The number of the commit for which the change is noted. */
+  /** The number of the commit that the change is noted for. */
   touchedIn: number;
 }
 

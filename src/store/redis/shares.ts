@@ -21,7 +21,7 @@ export interface TakenPermits {
   readonly verdict: WindowVerdict | undefined;
   /** Identifies the request in that window, for `uncountRequest`. */
   readonly entry: string | undefined;
-  /** Windows in which Redis has to count. */
+  /** Windows that Redis has to count in. */
   readonly missing: readonly LimitWindow[];
   readonly shares: readonly Share[];
 }

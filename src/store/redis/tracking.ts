@@ -179,7 +179,7 @@ export function createTracking(
 const REFUSED =
   'Redis refuses to tell of changes, so STORE_READS=tracked has no effect: sessions and logins are read for each call. Allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later).';
 
-/** The channel on which Redis notifies RESP2 clients about changes. */
+/** The channel that Redis uses to notify RESP2 clients about changes. */
 const INVALIDATIONS = '__redis__:invalidate';
 
 interface PairListener {

@@ -57,7 +57,7 @@ export function readWorkerEnvironment(env: NodeJS.ProcessEnv) {
   };
 }
 
-/** Also recognizes messages in which workers report the configuration they have loaded. */
+/** Also recognizes messages that report the configuration that a worker has loaded. */
 const isProtection = (value: unknown): value is Protection =>
   isObject(value) &&
   typeof value.hasRules === 'boolean' &&
