@@ -98,7 +98,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
           { text: 'The OAuth endpoints', link: '/reference/oauth' },
           { text: 'Metadata, metrics and headers', link: '/reference/metadata' },
           { text: 'Access tokens and events', link: '/reference/authentication' },
-          { text: 'How errors are told', link: '/reference/errors' },
+          { text: 'How errors are reported', link: '/reference/errors' },
           { text: 'Rate limits and bounds', link: '/reference/limits' },
           { text: 'Versions, settings and startup', link: '/reference/start' },
           { text: 'Logins through the gateway', link: '/reference/logins' },

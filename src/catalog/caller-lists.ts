@@ -132,7 +132,7 @@ export class CallerLists {
     const chosen = servers
       .map((planned, at) => ({ planned, loaded: loaded[at] }))
       .filter(({ planned }) => part.hasServer(planned.config.name));
-    // A caller who may use nothing on a server is not told whether it is running.
+    // A caller who may use nothing on a server does not learn whether it is running.
     const usable = chosen.filter(({ planned }) => mayUseSome(plan, planned, this.who));
     return {
       ...joinParts(loaded),

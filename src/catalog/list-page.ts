@@ -99,7 +99,7 @@ interface VisiblePart {
 
 /**
  * A cursor is the name of the last entry of a page. A cursor that names a hidden entry fails like any unknown one, so that it
- * tells the caller nothing.
+ * reveals nothing to the caller.
  */
 function findStart(
   cursor: string,

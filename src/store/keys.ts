@@ -127,7 +127,7 @@ export const buildTokenClientKey = defineGlobalKeys('oauth:token-client');
 
 /** §24: the connection of one user to one server; `hash` is the hash of both. */
 export const buildConnectionKey = defineGlobalKeys('connection:record');
-/** The lease of the replica that refreshes such a connection, or registers at an authorization server. */
+/** The lease of the replica that refreshes such a connection, or registers with an authorization server. */
 export const buildConnectionLockKey = defineGlobalKeys('connection:lock');
 /** The list of one user's connections; `hash` is the hash of the user. */
 export const buildUserConnectionsKey = defineGlobalKeys('connection:user');

@@ -18,7 +18,7 @@ export interface LongCallsOptions {
   readonly count: number;
   readonly shortestMs: number;
   readonly longestMs: number;
-  /** Milliseconds from its start in which a call whose connection breaks has nothing to come back with yet. */
+  /** Milliseconds from its start when a call whose connection breaks cannot be resumed yet. */
   readonly mayFailFirstMs: number;
 }
 
