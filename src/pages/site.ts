@@ -166,7 +166,7 @@ function createPage(
 /** Code in pages is coloured by style attributes; the theme's style sheets have `data:` images. */
 const DIRECTIVES: Readonly<Record<PageKind, readonly string[]>> = {
   documentation: ["style-src-attr 'unsafe-inline'"],
-  // All other pages from the gateway refuse to be framed: only apps have a frame (open-site.ts).
+  // All other pages from the gateway refuse to be framed: the only frame left is the one for apps (open-site.ts).
   app: ["connect-src 'self'", "frame-src 'self'"],
 };
 

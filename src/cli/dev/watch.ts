@@ -141,7 +141,7 @@ function listEntries(folder: string) {
  */
 async function waitForChange(files: WatchedFiles, before: Stamps, isDown: () => boolean) {
   for (let [last, tookMs] = [before, 0]; ; ) {
-    // Scanning a folder with very many files takes time.
+    // Scanning a folder with a lot of files takes time.
     await pause(Math.max(LOOK_EVERY_MS, 20 * tookMs));
     const startedAt = performance.now();
     const now = takeStamps(files);

@@ -138,7 +138,7 @@ export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promi
   return isObject(passed?.value) ? toShown(passed.value, cache) : result;
 }
 
-/** Copies the result without its notes. */
+/** Copies the result without its notes, and splits off a resource's cache hint. */
 function splitCache(kind: ItemKind, result: object): { cache?: unknown; value: JsonObject } {
   const { ...exact } = readExact(result);
   if (kind !== 'resource' || !('cache' in result) || result.cache === undefined)
