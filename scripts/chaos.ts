@@ -1,5 +1,5 @@
-// npm run chaos: breaks what the gateway depends on, while a client that knows the right answer of every
-// call goes on calling, and compares what comes of it with the figures that have to be reached.
+// npm run chaos: breaks what the gateway depends on, while a client that knows the right answer to every call goes on calling,
+// and compares what comes of it with the figures that have to be reached.
 import { setMaxListeners } from 'node:events';
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';

@@ -1,4 +1,4 @@
-// npm run conformance: the official conformance tool against a gateway of its own, and through another one before it.
+// npm run conformance: the official conformance tool against a separate gateway, and through another one before it.
 import { freePort } from '../test/support/gateway/ports.ts';
 import { installConformance } from '../test/support/tools/conformance.ts';
 import { PATHS, ROWS, startGatewayBefore } from '../test/support/tools/conformance-behind.ts';

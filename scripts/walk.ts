@@ -1,4 +1,4 @@
-// npm run walk: shows which files and functions of src a warm call executes, and in which rooms.
+// npm run walk: shows the files and functions of src that a warm call executes, and their rooms.
 import { readFile, writeFile } from 'node:fs/promises';
 import { readOptions } from './read-options.ts';
 import { SHOWN, writeSection } from './walk/page.ts';

@@ -1,5 +1,5 @@
 /**
- * `postern/define`: the functions with which authors define tools, prompts and resources, in their own packages as well as in
+ * `postern/define`: the functions that authors use to define tools, prompts and resources, in their own packages as well as in
  * `src/catalog`.
  *
  * @packageDocumentation

@@ -1,4 +1,4 @@
-// The ways of counting, and of reading what Redis keeps, in which a fault is run.
+// The ways of counting, and of reading what Redis keeps, that a fault is run with.
 import type { Env } from '../../test/support/gateway/process.ts';
 
 export type Counting = 'log' | 'leased';

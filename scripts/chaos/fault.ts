@@ -42,7 +42,7 @@ export const checkFact = (what: string, isReached: boolean, found = isReached ? 
   isTime: false,
 });
 
-/** 503 is a true answer of a process that cannot keep up, which depends on the machine, too. */
+/** 503 is a true answer from a process that cannot keep up, which depends on the machine, too. */
 export function checkNoneRefused(tally: Tally): Check {
   const refused = tally.count('refused');
   return { what: 'refused: 0', found: String(refused), isReached: refused === 0, isTime: true };

@@ -1,4 +1,4 @@
-// The figures as a table, a row as soon as its fault is over.
+// The figures as a table, a row as soon as its fault has ended.
 import type { Check, Outcome } from './fault.ts';
 
 interface Column {

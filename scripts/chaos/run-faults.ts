@@ -8,7 +8,7 @@ export interface RunOptions {
   readonly isShort: boolean;
   readonly scale: number;
   readonly signal: AbortSignal;
-  /** Each fault in each of them, unless the way of counting makes no difference to it. */
+  /** Each fault in each of them, unless it is independent of the way of counting. */
   readonly countings: readonly Counting[];
   /** How many at a time. */
   readonly jobs: number;

@@ -1,4 +1,4 @@
-// One client of the table: installed, given its files and a home of its own, tried.
+// One client of the table: installed, given its files and its own home, and tested.
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import type { TriedClient } from './table.ts';
 import { type Row, tryClient } from './trial.ts';
 
 export interface TrialContext {
-  /** Each client has a folder of its own in it. */
+  /** Each client has its own folder in it. */
   readonly root: string;
   readonly how: Omit<Installer, 'node'>;
   readonly browser: TrialBrowser;

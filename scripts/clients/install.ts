@@ -1,11 +1,11 @@
-// npm packages and Python environments, each in a folder of its own.
+// npm packages and Python environments, each in its own folder.
 import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { type CommandEnd, runCommand } from './run-command.ts';
 
 export interface Package {
   readonly from: 'npm' | 'PyPI';
-  /** As the installer takes it, with the version that was tried: `mcporter@0.12.3`. */
+  /** As the installer takes it, with the version that was tested: `mcporter@0.12.3`. */
   readonly specs: readonly string[];
   /** npm: whether its install script is part of it (it links a binary that npm brought). */
   readonly scripts?: boolean;

@@ -17,7 +17,7 @@ export interface CommandEnd {
 
 const MAX_OUTPUT = 100_000;
 
-/** Runs a command in a process group of its own, and ends the group at the limit at the latest. */
+/** Runs a command in its own process group, and ends the group at the limit at the latest. */
 export async function runCommand(
   [command = '', ...args]: readonly string[],
   { cwd, env, limitMs, signal, onReady }: CommandOptions,
@@ -34,7 +34,7 @@ export async function runCommand(
   child.stdout.setEncoding('utf8').on('data', take);
   child.stderr.setEncoding('utf8').on('data', take);
   child.stdin.on('error', () => {});
-  // A client that asks is not to be answered, and need not wait for the limit.
+  // A client that asks is not answered, and does not have to wait for the limit.
   if (onReady === undefined) child.stdin.end();
   let wasCutOff = false;
   const cutOff = () => {

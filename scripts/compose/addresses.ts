@@ -1,8 +1,8 @@
-// Where each service listens when there is no container: ports of loopback in place of names.
+// Addresses of the services when there is no container: loopback ports instead of names.
 import { getPort, type Service, type Services } from './read-compose.ts';
 
 export interface Addresses {
-  /** The port on which a service listens now. */
+  /** The port that a service listens on now. */
   getPort(name: string): number;
   /** A text with the addresses of the containers, with those of this machine. */
   translate(text: string): string;

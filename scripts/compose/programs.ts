@@ -52,7 +52,7 @@ async function preparePostern(service: Service, { name, addresses, folder }: Pla
   };
 }
 
-/** Redis 7 in its place: they speak the same. */
+/** Redis 7 instead: both speak the same protocol. */
 async function prepareValkey({ command = [] }: Service, { name, addresses, folder }: Place) {
   ensureCommand('redis-server', 'redis-server');
   const here = ['--bind', '127.0.0.1', '--port', String(addresses.getPort(name)), '--dir', folder];

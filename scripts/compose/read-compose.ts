@@ -31,7 +31,7 @@ export async function readServices(): Promise<Services> {
   return services;
 }
 
-/** The port on which a service listens in its container. */
+/** The port that a service listens on in its container. */
 export function getPort({ expose = [], ports = [] }: Service): number {
   return Number(expose[0] ?? ports[0]?.split(':').at(-1));
 }

@@ -10,7 +10,7 @@ import type { Callback } from './callback.ts';
 import { logInAs, type NoteRequest } from './login.ts';
 
 export interface Authorization extends OAuthClientProvider {
-  /** The code with which the browser came back. @throws Error when it brought none. */
+  /** The code that the browser brought back. @throws Error when it brought none. */
   waitForCode(): Promise<string>;
 }
 
@@ -18,7 +18,7 @@ const MINUTE_MS = 60_000;
 
 export interface AuthorizationOptions {
   readonly callback: Callback;
-  /** The name for the login at the development provider. */
+  /** The name to log in with at the development provider. */
   readonly name: string;
   readonly printLine: (line: string) => void;
   readonly noteRequest: NoteRequest;

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 
 export interface Callback {
   readonly redirectUri: string;
-  /** Resolves to the address with which the browser came back. */
+  /** Resolves to the address that the browser came back to. */
   readonly visited: Promise<URL>;
   close(): void;
 }

@@ -53,7 +53,7 @@ function findUnreachableOrigin(error: unknown): string | undefined {
   return error instanceof UnreachableError ? error.origin : findUnreachableOrigin(error.cause);
 }
 
-/** The messages of an error and its causes, with the codes by which Node names them. */
+/** The messages of an error and its causes, with Node's codes for them. */
 function listMessages(error: unknown): readonly string[] {
   if (!(error instanceof Error)) return error === undefined ? [] : [String(error)];
   const code = 'code' in error ? [String(error.code)] : [];

@@ -8,9 +8,8 @@ const DEV_LOGIN_MARK = 'postern-dev-login';
 const MAX_HOPS = 20;
 
 /**
- * The address to which the provider sends the browser back, with `code` or `error` in its query;
- * undefined when the way leads to a page that is not the development provider's, which is for a
- * person to look at.
+ * The address that the provider sends the browser back to, with `code` or `error` in its query; undefined when the way leads to a
+ * page that is not the development provider's, which is for a person to look at.
  *
  * @throws Error when a page on the way refuses.
  */

@@ -45,5 +45,5 @@ function listPrefixes(variables: readonly string[]): readonly string[] {
   return [...new Set(common)].filter((prefix) => !FOREIGN.includes(prefix)).sort();
 }
 
-/** Node.js and OpenTelemetry have further variables of their own. */
+/** Node.js and OpenTelemetry have further variables. */
 const FOREIGN = ['NODE', 'OTEL'];

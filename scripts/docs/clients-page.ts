@@ -1,4 +1,4 @@
-// What clients are given, in the pages for people: all of it from one table.
+// The setup of each client, for the pages that users read: all of it from one table.
 import {
   CLIENT_SETUPS,
   type ClientSetup,
@@ -41,7 +41,7 @@ function renderSetup(setup: ClientSetup): string {
   const { instead, isRemote, isUntried } = setup;
   const next = setup.next?.(ENTRY);
   const notes = [
-    ...(isUntried ? ['It was not tried: see below.'] : []),
+    ...(isUntried ? ['Not tested: see below.'] : []),
     ...(next === undefined ? [] : [next]),
     ...(isRemote ? ['The gateway must be reachable from the internet.'] : []),
   ].join(' ');

@@ -6,8 +6,8 @@ const rows: readonly (readonly [string, ErrorRow])[] = Object.entries(catalogue)
 /** `docs/errors.md`, from the error catalogue. */
 export const renderErrorsPage = (): string => `# Errors
 
-The gateway answers errors in one of two forms. \`details\` and \`error_description\` say what happened
-and what to do. Programs should look at \`reason\`, \`code\` and \`error\` only: the texts may change.
+The gateway returns errors in one of two forms. \`details\` and \`error_description\` say what happened
+and what to do. Programs should look at \`reason\`, \`code\` and \`error\` only: the wording may change.
 
 To fix a failing login, start with [this table](connect.md#when-a-login-fails).
 
@@ -79,7 +79,7 @@ function createJsonRpcRow([key, { status, jsonrpc, details }]: readonly [string,
   ];
 }
 
-/** A body that cannot be read has a code of its own at the registration. */
+/** A body that cannot be read has its own code at the registration. */
 const BODY = '`invalid_request`; at `/oauth/register` `invalid_client_metadata`';
 
 function createOAuthRow([key, { status, oauth, details }]: readonly [string, ErrorRow]): Cells {

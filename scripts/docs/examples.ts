@@ -10,7 +10,7 @@ const names = listFiles(EXAMPLES);
 
 const BLOCK = /(<!-- example: (\S+) -->\n)[\s\S]*?(<!-- end of example -->)/g;
 
-/** Each is shown by a page of its own, and all others by `docs/authors.md`. */
+/** Each is shown on its own page, and all others by `docs/authors.md`. */
 const TEST = 'testing.ts';
 const SAMPLING = 'sampling.ts';
 const TASK = 'task.ts';

@@ -5,13 +5,13 @@ import { renderTable } from './table.ts';
 /** `docs/settings.md`: for each group a short table, and what else there is to know below it. */
 export const settingsPage = (): string => `# Settings
 
-Every setting is an environment variable. All are read once, at start. An empty variable counts as unset.
+Every setting is an environment variable. All are read once, at startup. An empty variable counts as unset.
 If a value is invalid, the service does not start: it names every invalid variable, what was given and
 what is allowed, and exits with code 1. It never prints the values of secrets.
 
 To keep the variables in a file, copy \`.env.example\` to \`.env\` in the folder where you start Postern.
 \`postern start\` and \`postern dev\` read it, and say which settings they took from it. Variables of the
-environment win. A gateway of your own ([createGateway](authors.md#a-gateway-of-your-own)) does not read the
+environment win. Your own gateway ([createGateway](authors.md#your-own-gateway)) does not read the
 file.
 
 \`--port N\` wins over \`PORT\`. \`postern --help\` lists the other options.

@@ -1,4 +1,4 @@
-// The page of the lab: who is logged in at each provider, and what the provider can do about it.
+// The page of the lab: the users logged in with each provider, and what the provider can do about it.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { escapeHtml, sendPage } from '../../test/support/providers/login-page.ts';
 import type { SentLogout } from '../../test/support/providers/logout.ts';

@@ -15,7 +15,7 @@ export interface LabOptions {
   readonly names: readonly string[];
   /** Of the page; providers and gateways have the ports after it. */
   readonly port: number;
-  /** Which is told of logouts where the lab has none of its own. */
+  /** The gateway to notify of logouts, where the lab has none of its own. */
   readonly gatewayUrl: string;
   readonly logLevel: LogLevel;
 }

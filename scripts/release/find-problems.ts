@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { findSection, hasDate } from './changelog.ts';
 
-/** Where a version stands beside package.json: the file, and the way to it. */
+/** A place, other than package.json, that has the version: the file, and the way to it. */
 const VERSIONS: readonly (readonly [file: string, ...path: string[]])[] = [
   ['package-lock.json', 'version'],
   ['package-lock.json', 'packages', '', 'version'],
@@ -27,7 +27,7 @@ export function findReleaseProblems(folder: string): readonly string[] {
       ];
     }),
     ...findChangelogProblems(folder, version),
-    // Provenance says from which repository a package comes: npm compares the two.
+    // Provenance says which repository a package comes from: npm compares the two.
     ...(repository.url.includes('replace-me')
       ? [`package.json: repository.url is a placeholder (${repository.url}).`]
       : []),

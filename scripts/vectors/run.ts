@@ -10,7 +10,7 @@ export interface Outcome {
   readonly vectors: number;
   readonly accepted: number;
   readonly refused: number;
-  /** Checks made beside the vectors, with tokens signed anew. */
+  /** Checks made in addition to the vectors, with tokens signed anew. */
   readonly controls: number;
   readonly deviations: readonly string[];
   readonly note: string;

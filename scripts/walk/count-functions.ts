@@ -26,7 +26,7 @@ export interface FunctionCounter {
 
 const SRC = fileURLToPath(new URL('../../src/', import.meta.url));
 
-/** tsx has each module name its functions by one of its own. */
+/** tsx has each module name its functions with its own helper. */
 const HELPER = '__name';
 
 /** Turns of the event loop. */

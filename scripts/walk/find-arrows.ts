@@ -10,7 +10,7 @@ export interface Arrow {
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** The folder of a file, both below src; a file that is in none is a room of its own. */
+/** The folder of a file, both below src; a file that is in none is its own room. */
 export function findRoom(file: string): string {
   const folder = posix.dirname(file);
   return folder === '.' ? file : folder;

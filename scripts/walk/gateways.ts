@@ -93,7 +93,7 @@ async function callInSession(
   };
 }
 
-/** A call of a tool of a server with sessions, over streamable HTTP. */
+/** A call to a tool on a server with sessions, over streamable HTTP. */
 export async function stageRelay(): Promise<Stage> {
   const server = await startSdk1Http();
   const file = await readFile({ mcpServers: { server: { url: server.url } } });

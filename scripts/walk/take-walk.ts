@@ -12,7 +12,7 @@ export interface WalkResult {
   readonly fileCount: number;
   /** Types that these files export. */
   readonly typeCount: number;
-  /** In the order in which a call first comes to them. */
+  /** In the order a call first reaches them. */
   readonly rooms: readonly Room[];
   readonly arrows: readonly Arrow[];
 }

@@ -132,7 +132,7 @@ export class CallerLists {
     const chosen = servers
       .map((planned, at) => ({ planned, loaded: loaded[at] }))
       .filter(({ planned }) => part.hasServer(planned.config.name));
-    // A caller who may use nothing on a server is not told whether it is running.
+    // A caller who may use nothing on a server does not learn whether it is running.
     const usable = chosen.filter(({ planned }) => mayUseSome(plan, planned, this.who));
     return {
       ...joinParts(loaded),
@@ -204,7 +204,7 @@ export class CallerLists {
     return findInSkillFolder((await this.join('skills')).entries, uri, 'joined');
   }
 
-  /** §30.1: a server need not list the apps that its tools name. */
+  /** §30.1: a server does not have to list the apps that its tools name. */
   private async findApp(uri: string): Promise<FoundResource | undefined> {
     const { server: named = BUILT_IN, ownUri = uri } = readSharedUri(uri) ?? {};
     const planned = this.plan.servers.get(named);

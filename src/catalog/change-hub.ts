@@ -82,15 +82,15 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
   };
 }
 
-// §18.4: sessions that got a list in which a server was missing. They are notified once it is available, in the response to their
-// next call, since most have no stream of their own.
+// §18.4: sessions that got a list without the entries of a server. They are notified once it is available, in the response to
+// their next call, since most have no stream.
 
 const MAX_OF_USER = 20;
 
 interface Missed {
   /** Undefined without authentication: then nothing is counted per user. */
   readonly owner: string | undefined;
-  /** Kinds for which the session has no complete list yet. */
+  /** Kinds that the session has no complete list of yet. */
   readonly kinds: Set<ListKind>;
   readonly changed: Set<ListName>;
   stop(): void;

@@ -227,7 +227,7 @@ function findSkillProblem(item: RawItem): string | undefined {
   return resources === 'dynamic' ? undefined : findFilesProblem(resources, root);
 }
 
-/** True if a text or a name in it has characters that people cannot see but models can read. */
+/** True if a string or a name in it has characters that people cannot see but models can read. */
 function hides(value: unknown): boolean {
   if (typeof value === 'string') return hasHidden(value);
   if (Array.isArray(value)) return value.some(hides);

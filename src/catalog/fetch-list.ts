@@ -17,7 +17,7 @@ export interface FetchedList {
   readonly kind: ListKind;
   /** As the server wrote them. */
   readonly items: readonly RawItem[];
-  /** Milliseconds for which it may be served. */
+  /** Milliseconds that it may be served for. */
   readonly ttlMs: number;
   /** Two lists with the same digest are the same. */
   readonly fingerprint: string;

@@ -39,8 +39,8 @@ interface KnownLists {
   /** Names of the built-in catalogue; undefined if they are not known, or differ between callers. */
   findBuiltIn(kind: ListKind): readonly string[] | undefined;
   /**
-   * True if nothing is reported: then a pattern that cannot match the names of any server need not wait for a list from which to
-   * suggest a name.
+   * True if nothing is reported: then a pattern that cannot match the names of any server does not have to wait for a list to
+   * suggest a name from.
    */
   readonly isUntold?: boolean;
 }
@@ -57,7 +57,8 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
   const readNames = createReadNames(naming, findFacts);
   const findStranger = createFindStranger(file);
   /**
-   * `servers` is the number of servers that had listed their entries by then: the nearest name may be on one that lists later.
+   * `servers` is the number of servers that had listed their entries at that time: the nearest name may be on one that lists
+   * later.
    */
   const described = new Map<
     PlacedRow,
@@ -127,11 +128,11 @@ interface Row extends Pick<IdlePattern, 'of' | 'subject' | 'pattern'> {
   readonly kind: 'tools' | 'prompts';
   /** The servers that it applies to; undefined for all of them and the built-in catalogue. */
   readonly servers: readonly string[] | undefined;
-  /** A plain name, in which an asterisk is not a wildcard. */
+  /** A plain name, where an asterisk is not a wildcard. */
   readonly isName?: boolean;
 }
 
-/** In the order in which they are reported; each once. */
+/** In the order they are reported, without duplicates. */
 function listRows({ servers, views = [], rules, guards = [] }: PatternsFile): readonly Row[] {
   const toRows = (patterns: readonly string[], row: Omit<Row, 'pattern'>): readonly Row[] =>
     [...new Set(patterns)].map((pattern) => ({ ...row, pattern }));

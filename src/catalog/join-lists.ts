@@ -122,7 +122,7 @@ const tellServer = (server: string): string =>
 // SEP-2640: the skills of all servers as one list. Each keeps its URIs unless another server has them: a file that is read has to
 // belong to the skill that names it.
 
-/** `resources` are the joined ones, in which the first server with a URI also keeps it. */
+/** `resources` are the joined ones, where the first server with a URI also keeps it. */
 function joinSkills(
   entries: readonly Entry[],
   resources: JoinedList,

@@ -109,7 +109,7 @@ export function createResolveResource(
     const linker = await links
       .find(nameLinkOwner(who.upstream, view.path), uri)
       .catch((error: unknown) => {
-        // A listed resource can be read even if the store does not answer.
+        // A listed resource can be read even if the store is unavailable.
         if (listed === undefined) throw error;
         return undefined;
       });

@@ -103,7 +103,7 @@ export class ListCache {
 
   /**
    * The list may have changed, according to a caller who could claim so endlessly: it is requested soon, and the list at hand is
-   * served meanwhile. The less often the claim was true, the longer the delay.
+   * served in the meantime. The less often the claim was true, the longer the delay.
    */
   lookAgain(): void {
     this.reasons += 1;

@@ -147,7 +147,7 @@ export const addJudgement = (
         ttlMs: judgement.hasFailed ? Math.min(list.ttlMs, UNSURE_TTL_MS) : list.ttlMs,
       };
 
-/** For a configuration in which no guard checks lists. */
+/** For a configuration without a guard that checks lists. */
 export const NOTHING_SAID: ListJudgement = { digest: '', hasFailed: false };
 
 const NOT_YET: ListedVerdict = {

@@ -99,7 +99,7 @@ interface VisiblePart {
 
 /**
  * A cursor is the name of the last entry of a page. A cursor that names a hidden entry fails like any unknown one, so that it
- * tells the caller nothing.
+ * reveals nothing to the caller.
  */
 function findStart(
   cursor: string,
@@ -161,7 +161,7 @@ const takeTurns = computeOnce((entries: readonly Entry[]) => {
   const places: number[] = [];
   for (const [place, position] of positions.entries()) places[position] = place;
   return {
-    /** Positions in the list, in the order in which pages take them. */
+    /** Positions in the list, in the order pages take them. */
     positions,
     /** The turn of each, by its position in the list. */
     places,

@@ -72,7 +72,7 @@ export function createWatching(path: ServedPath, resolveResource: View['findReso
         const isGuarded =
           error.jsonRpcError?.code === URL_REQUIRED ||
           ABOUT_RESOURCES.some((point) => guards?.find(point, item) !== undefined);
-        // No guard has checked the server's text, and a subscription sends no user to a page.
+        // No guard has checked the server's text, and a subscription does not send users to a page.
         const [reason, own] = isGuarded ? [''] : [`: ${error.message}`, error.jsonRpcError];
         const message = `${server.name} could not be told of it${reason}.`;
         fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
@@ -83,7 +83,7 @@ export function createWatching(path: ServedPath, resolveResource: View['findReso
   } satisfies Partial<ServedCatalog>;
 }
 
-/** Points at which a guard checks a server's text about a resource. */
+/** Points where a guard checks a server's text about a resource. */
 const ABOUT_RESOURCES = ['resources/subscribe', 'resources/result'] as const;
 
 // One stream of a client.
@@ -124,7 +124,7 @@ const createListenToServers = (
       const description = server.lists.peekDescription(who.upstream);
       const mayTellOfResources =
         (description === undefined || canSubscribe(description.capabilities)) && own?.length !== 0;
-      // The server says so in the session in which it was asked.
+      // The server says so in the session that asked it.
       const hearsOfElicitations =
         own === undefined &&
         who.upstream.capabilities.elicitationUrl === true &&
@@ -208,7 +208,7 @@ function stopAll([stop, ...others]: readonly (() => void)[]): void {
   }
 }
 
-// §18.3: log messages of servers outside calls, for the client session that they belong to.
+// §18.3: log messages from servers outside calls, for the client session that they belong to.
 
 /** A caller who cannot see any entry of a server, because of the rules or the lock, gets none of its log messages. */
 function createPassLogs(

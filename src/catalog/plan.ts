@@ -29,7 +29,7 @@ import {
 import { type Server, toApprovable } from './server.ts';
 import type { ViewConfig, ViewsConfig } from './view-shape.ts';
 
-/** The part of the configuration file from which catalogues are built. */
+/** The part of the configuration file that catalogues are built from. */
 interface CatalogFile extends ServersConfig, ViewsConfig {
   /** Only what this file needs of their patterns. */
   readonly rules: readonly {
@@ -43,7 +43,7 @@ interface CatalogFile extends ServersConfig, ViewsConfig {
     readonly name: string;
     /** Names of servers; undefined for all of them and the built-in catalogue. */
     readonly servers: readonly string[] | undefined;
-    /** Globs over tool names as on `/mcp`; undefined for all. */
+    /** Globs for tool names as on `/mcp`; undefined for all. */
     readonly tools: readonly string[] | undefined;
     /** `server` is the server of a guard of kind `mcp`. */
     readonly use: { readonly kind: string; readonly server?: string | undefined };
@@ -178,7 +178,7 @@ export class ServedPlan {
   /** The current guards; undefined if there are none. */
   readonly getGuards = (): Guards | undefined => this.current.guards;
 
-  /** Retries if the plan was replaced meanwhile: a removed server does not respond, and its successor may have the item. */
+  /** Retries if the plan was replaced in the meantime: a removed server does not respond, and its successor may have the item. */
   async ask<Answer>(find: (plan: Plan) => Promise<Answer>): Promise<Answer> {
     for (;;) {
       const plan = this.current;
@@ -247,7 +247,7 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
   function rank({ kind, name, namesBegin }: CuratedItem): number {
     const given = patterns[kind];
     if (given === undefined) return 0;
-    // The tool with which users log in to a server stands for all tools of that server (§24.3).
+    // The login tool of a server stands for all tools of that server (§24.3).
     if (namesBegin !== undefined)
       return given.globs.findIndex((glob) => canBegin(glob, namesBegin));
     const text = kind === 'resource' ? decodeResource(name) : name;
@@ -276,7 +276,7 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
 
   return {
     config,
-    // A cache of its own: many views would evict each other's lists from a shared one.
+    // A separate cache: many views would evict each other's lists from a shared one.
     joinLists: createJoinLists(naming, IGNORED),
     hasServer,
     includes: (item) => hasServer(item.server) && rank(item) !== NOWHERE,
@@ -302,7 +302,7 @@ export interface Who {
   readonly patience: Patience;
 }
 
-/** `context` is that of the current call, if there is one. */
+/** `context` belongs to the current call, if there is one. */
 export const toWho = (
   { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
   context?: CallerContext,

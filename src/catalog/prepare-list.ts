@@ -28,7 +28,7 @@ export interface PreparedList {
   readonly entries: readonly Entry[];
   readonly byOwnName: ReadonlyMap<string, Entry>;
   readonly byName: ReadonlyMap<string, Entry>;
-  /** Milliseconds for which it may be served. */
+  /** Milliseconds that it may be served for. */
   readonly ttlMs: number;
   /** §24.3: the server's items are hidden until the user has logged in to it. */
   readonly needsLogin: boolean;
@@ -185,8 +185,8 @@ function createEntry(
 /** SEP-2640: lets clients tell apart the skills of several servers behind one path. */
 const ORIGIN = 'postern/server';
 
-// §24.3: `<server>__connect`: the tool with which a user logs in to a server whose own tools are not shown before that. The name
-// is reserved: it can still be called afterwards, and a tool of the server with this name is hidden.
+// §24.3: `<server>__connect`: the tool that logs a user in to a server whose own tools are not shown before that. The name is
+// reserved: it can still be called afterwards, and a tool of the server with this name is hidden.
 
 /** Its own name, as on `/mcp/<server>`. */
 export const CONNECT = 'connect';
@@ -250,7 +250,7 @@ export interface Entry {
   readonly annotations: JsonObject;
   /** The files of a skill, as policies judge them: only a caller who may read all of them sees the skill. */
   readonly files?: readonly PolicyItem[];
-  /** For the tool with which users log in to the server: the prefix of all names of the server, by which policies judge it. */
+  /** For the server's login tool: the prefix of all names of the server, which policies use to judge it. */
   readonly namesBegin?: string;
 }
 
@@ -268,7 +268,7 @@ export function showNumbers({ exact }: Entry, item: RawItem): RawItem {
   }
 }
 
-// §18.2: names of items as clients see them, and the servers to which a name can belong.
+// §18.2: names of items as clients see them, and the servers that a name can belong to.
 
 const STRICT_NAME = /^[a-zA-Z0-9_-]*$/;
 const NOT_STRICT = /[^a-zA-Z0-9_-]/gu;
@@ -344,7 +344,7 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
     /** The beginnings of the names of each server; `''` for one without a prefix. */
     listStarts: () => [...marks.keys()],
     /**
-     * The servers to which the name can belong, in order: if it begins with a prefix and the separator, only those with the
+     * The servers that the name can belong to, in order: if it begins with a prefix and the separator, only those with the
      * longest such prefix; otherwise those without a prefix.
      */
     findOwners,

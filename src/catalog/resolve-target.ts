@@ -103,7 +103,7 @@ export function createResolveTarget(
     return { upstream, caller: who.upstream, method: CALL_METHODS[list], context };
   }
 
-  /** §24.3: the tool with which a user logs in to a server. */
+  /** §24.3: the tool that logs a user in to a server. */
   function toConnectTarget(entry: Entry, wanted: WantedItem, who: Who): Target {
     return createTarget(entry, wanted, who, (_args, context) => {
       const server = view.findServer(entry.server) ?? failGone(entry.server);
@@ -332,7 +332,7 @@ export function createComplete(
     });
   };
 
-  /** The reference as the server knows it. A client may send a URI in place of the template that it matches. */
+  /** The reference as the server knows it. A client may send a URI instead of the template that it matches. */
   async function findReference(ref: CompletionRequest['ref'], who: Who): Promise<FoundReference> {
     if (ref.type === 'ref/prompt') {
       const item = await findUsable('prompts', ref.name, who);

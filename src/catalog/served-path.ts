@@ -36,7 +36,7 @@ export interface ServedPath {
 export const findBuiltIn = ({ view, served }: ServedPath): OwnCatalog | undefined =>
   view.hasBuiltIn() ? served.current.builtIn?.catalog : undefined;
 
-/** True for a server's own error if a guard checks results there, since no guard has checked the error. */
+/** True for an error from the server itself if a guard checks results at this point: no guard has seen the error yet. */
 export const isUnseen = ({ guards }: Plan, point: GuardPoint, thrown: unknown): boolean =>
   thrown instanceof GatewayError &&
   thrown.failure.jsonRpc !== undefined &&

@@ -32,7 +32,7 @@ import { addJudgement, type ListJudgement } from './list-guards.ts';
 type ListsRuntime = Pick<Runtime, 'config' | 'clock' | 'log'>;
 
 interface ListsScope {
-  /** Each user has lists of their own. */
+  /** Each user has their own lists. */
   readonly isPersonal: boolean;
   /** Users whose lists are kept; 1,000 by default. */
   readonly maxUsers?: number;
@@ -91,7 +91,7 @@ export class ServerLists {
   private readonly withoutLogin: UpstreamCaller | undefined;
   /** For each list, how long the last caller waited in milliseconds, so that others do not wait for it needlessly. */
   private readonly slownesses = new Map<ListKind, number>();
-  /** Lists for which a warning was logged. */
+  /** Lists that a warning was logged for. */
   private readonly reported = new Set<ListKind>();
 
   constructor(runtime: ListsRuntime, upstream: Upstream, scope: ListsScope, owner: ListsOwner) {

@@ -25,7 +25,7 @@ import { type ListsOwner, ServerLists } from './server-lists.ts';
 export interface Server {
   readonly name: string;
   readonly upstream: Upstream;
-  /** True if each user has lists of its own. */
+  /** True if each user has their own lists. */
   readonly isPersonal: boolean;
   readonly lists: ServerLists;
   /** The gateway tried to reach it and failed. */
@@ -48,7 +48,7 @@ interface ServerState {
   /** Why it is not up. */
   readonly reason: string | undefined;
   readonly era: Era | undefined;
-  /** True if each user has lists of their own. */
+  /** True if each user has their own lists. */
   readonly isPersonal: boolean;
   /** Undefined if they are not known, or differ between users. */
   readonly tools: number | undefined;
@@ -56,7 +56,7 @@ interface ServerState {
 
 /** The catalogues that serve a server. */
 interface ServerOwner extends Omit<ListsOwner, 'onChange'> {
-  /** A list that clients may have is out of date, for all callers unless it says for which. */
+  /** A list that clients may have is out of date, for all callers unless it names some. */
   onListChange(server: Server, list: ListName, isAbout?: (caller: UpstreamCaller) => boolean): void;
 }
 

@@ -330,7 +330,7 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
       }
       findBuiltIn(path)?.endSession(caller);
       const who = toWho(caller);
-      // The session has ended: nobody is left to be told about a failure.
+      // The session has ended: there is nobody left to report a failure to.
       for (const { upstream } of view.listServers())
         upstream.endSession(who.upstream).catch(() => {});
     },
@@ -380,7 +380,7 @@ function listServerTools(
   }
 
   return {
-    /** Each user has a list of their own: then there is none for the gateway itself. */
+    /** Each user has their own list: then there is none for the gateway itself. */
     isPersonal,
     /** The total number. */
     total: items.length,

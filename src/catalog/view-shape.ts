@@ -226,7 +226,7 @@ export interface ViewsConfig {
   readonly views?: readonly ViewConfig[];
 }
 
-/** A curated set of what `/mcp` serves, at a path of its own. Names are those that clients of `/mcp` see. */
+/** A curated set of what `/mcp` serves, at its own path. Names are those that clients of `/mcp` see. */
 export interface ViewConfig {
   /** `[a-z][a-z0-9-]{0,31}`; no server in the file has it. */
   readonly name: string;
@@ -239,13 +239,13 @@ export interface ViewConfig {
   /** Globs; undefined for everything on these servers. Lists follow the order of the globs. */
   readonly tools: readonly string[] | undefined;
   readonly prompts: readonly string[] | undefined;
-  /** Globs over URIs, decoded, and over templates. */
+  /** Globs for decoded URIs, and for templates. */
   readonly resources: readonly string[] | undefined;
-  /** Descriptions in place of the servers', by the tool's name. */
+  /** Descriptions instead of the servers', by the tool's name. */
   readonly describe: Readonly<Record<string, string>>;
   /** §25.3: whether tools other than the pinned ones are found by search. */
   readonly search: boolean;
-  /** Globs over the tools that are listed in addition to the search tools. */
+  /** Globs for the tools that are listed in addition to the search tools. */
   readonly pinned: readonly string[];
   /** The position in the file, for messages: `postern.yaml:12, views.research`. */
   readonly place: string;

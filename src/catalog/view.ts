@@ -47,7 +47,7 @@ export interface View {
 export interface ListView extends JoinedList {
   /** How long it may be cached, in milliseconds. */
   readonly ttlMs: number;
-  /** True if users have lists of their own. */
+  /** True if each user has their own lists. */
   readonly isPersonal: boolean;
   /** True once all servers have listed their entries. */
   readonly hasAllServers: boolean;

@@ -371,7 +371,7 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
     findResource: createFind('findResource', async (lists, planned, uri) => {
       const annotations = await lists.findAnnotations(planned, uri);
       if (annotations !== undefined) return annotations;
-      // Servers need not list the apps that their tools name: the server itself knows what such a URI is.
+      // Servers do not have to list the apps that their tools name: the server itself knows what such a URI is.
       if (isAppUri(uri)) return {};
       const skills = (await lists.load(planned, 'skills'))?.entries ?? [];
       const file = findSkillFile(skills, uri, 'own') ?? findInSkillFolder(skills, uri, 'own');

@@ -249,7 +249,7 @@ export const COMMANDS: readonly Command[] = [
       ),
       check: flagOption('write nothing; show the differences'),
       ...tokenOptions(
-        'an access token of the provider (a JWT), for servers that only answer users; adds what this user sees.',
+        'an access token from the provider (a JWT), for servers that only answer users; adds what this user sees.',
       ),
       json: JSON_OUTPUT,
     },

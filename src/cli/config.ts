@@ -235,7 +235,7 @@ function describeSettings(
             ? undefined
             : createHash('sha256').update(text).digest('hex').slice(0, 8),
         source: text === undefined ? 'default' : (fromOptions[name] ?? origin),
-        /** The problem prevents the start. */
+        /** The problem prevents startup. */
         hasProblem: broken.has(name),
       };
     }),

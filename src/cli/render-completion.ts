@@ -154,7 +154,7 @@ interface OptionCompletion extends Completion {
 interface CommandCompletions {
   /** One word, or two. */
   readonly name: string;
-  /** Words that can appear in place of an option. */
+  /** Words that can appear instead of an option. */
   readonly words: readonly Completion[];
   readonly options: readonly OptionCompletion[];
 }

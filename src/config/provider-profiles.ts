@@ -19,7 +19,7 @@ export interface ProviderProfile {
   readonly loginIssuer?: Requirement;
   /** The reason why clients can only get tokens issued by the gateway. */
   readonly ownTokensOnly?: string;
-  /** E-mail addresses for which the provider is authoritative; by default all with email_verified. */
+  /** E-mail addresses that the provider is authoritative for; by default all with email_verified. */
   readonly emailAuthority?: EmailAuthority;
   readonly quirks: ProviderQuirks;
 }
@@ -34,7 +34,7 @@ export interface ProviderQuirks {
   readonly refreshNeedsScope?: true;
   /** Revoking one login revokes all logins of the user with the same client. */
   readonly revokesAllOfUser?: true;
-  /** The error it returns in place of `invalid_grant` for an expired or used refresh token. */
+  /** The error it returns instead of `invalid_grant` for an expired or used refresh token. */
   readonly spentRefreshTokenError?: string;
   /** Maps its proprietary error codes to those of RFC 6749. */
   readonly errorCodes?: Readonly<Record<string, string>>;

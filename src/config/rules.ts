@@ -17,7 +17,7 @@ export interface Rule<T> {
   parse(text: string): T | undefined;
   /** The allowed values; completes the sentence "It must be …". */
   readonly allowed: string;
-  /** Explains why a text is invalid, without quoting it: it may be secret. */
+  /** Explains why a string is invalid, without quoting it: it may be secret. */
   explain?(text: string): string | undefined;
 }
 
@@ -148,7 +148,7 @@ export const listOrNone = (item: Rule<string>, allowed: string): Rule<readonly s
   return { parse: (text) => (text === NONE ? [] : some.parse(text)), allowed };
 };
 
-/** RFC 6454: scheme://host[:port], lower case; desktop apps have schemes of their own. */
+/** RFC 6454: scheme://host[:port], lower case; desktop apps have their own schemes. */
 export const origin: Rule<string> = {
   parse: (text) =>
     /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@*\\,]+$/i.test(text) ? text.toLowerCase() : undefined,

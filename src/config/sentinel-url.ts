@@ -32,7 +32,7 @@ const PARAMETER = 'sentinelPassword';
 
 export const isSentinelUrl = (text: string): boolean => /^rediss?\+sentinel:/.test(text);
 
-/** For a text for which `isSentinelUrl` is true. */
+/** For strings that `isSentinelUrl` accepts. */
 export function parseSentinelUrl(text: string): SentinelUrl | SentinelUrlProblem {
   const parts = /^(rediss?)\+sentinel:\/\/([^/?#\s]*)(?:\/([^?#\s]*))?(?:\?([^#\s]*))?$/.exec(text);
   if (parts === null) return { problem: 'It is not a URL, or contains a space or a #.' };

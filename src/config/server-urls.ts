@@ -1,7 +1,7 @@
 // §18.2: the URLs of servers behind the gateway, as resources in client requests (RFC 8707), and as audiences of tokens.
 
 export interface ServerUrls {
-  /** True if the URL is that of a server of this gateway, with or without a trailing slash. */
+  /** True if the URL belongs to a server of this gateway, with or without a trailing slash. */
   isResource(url: string): boolean;
   /** True if a token may have this URL as its audience. */
   isAudience(url: string): boolean;

@@ -11,7 +11,7 @@ export interface Setting<T> {
   readonly summary: string;
   /** Further sentences, beyond the summary. */
   readonly details?: string;
-  /** The only `OAUTH_MODE` in which the setting has an effect. */
+  /** The only `OAUTH_MODE` where the setting has an effect. */
   readonly mode?: 'broker' | 'proxy';
   /** Never printed, not even when it is invalid. */
   readonly isSecret?: true;

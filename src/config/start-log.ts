@@ -1,4 +1,4 @@
-// Writes the log lines of a start: the address, a summary of the configuration, and its risks.
+// Writes the log lines at startup: the address, a summary of the configuration, and its risks.
 
 import { isOnThisMachine } from '../platform/address.ts';
 import type { Facts, Log } from '../platform/log.ts';
@@ -29,7 +29,7 @@ export const summarizeConfig = ({ auth, oauth, store }: Config) => ({
   store: findStoreKind(store).describe(store),
 });
 
-/** Logs risks at warn, and choices that may be intended at info: a healthy start logs nothing at warn. */
+/** Logs risks at warn, and choices that may be intended at info: a healthy startup logs nothing at warn. */
 export function logStartWarnings(config: Config, log: Log): void {
   const isPublic = !isOnThisMachine(new URL(config.server.baseUrl).hostname);
   for (const find of isPublic ? [...RISKS, ...PUBLIC_RISKS] : RISKS) {
@@ -63,7 +63,7 @@ const RISKS: readonly FindRisk[] = [
     !auth.required &&
     !isOnThisMachine(server.host) &&
     'AUTH_REQUIRED=false accepts everyone who can reach this address. Remove it, or set HOST=127.0.0.1.',
-  // The confused deputy: a self-registered client could exploit the user's login at the provider.
+  // The confused deputy: a self-registered client could exploit the user's login with the provider.
   ({ oauth }) =>
     oauth.mode === 'broker' &&
     oauth.consent.kind === 'off' &&

@@ -1,5 +1,4 @@
-// §24: finds the access token with which a request for an owner is sent to a server, and handles a server's refusal of that
-// token.
+// §24: finds the access token to send a request for an owner to a server with, and handles a server's refusal of that token.
 
 import type {
   Access,

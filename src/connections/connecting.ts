@@ -1,4 +1,4 @@
-// §24: login at an authorization server: from the page there and back (RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 8707).
+// §24: login to an authorization server: from the page there and back (RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 8707).
 
 import { randomBytes } from 'node:crypto';
 import type { FormPair } from '../http/oauth-client/client-authentication.ts';
@@ -122,7 +122,7 @@ export function createConnecting(
         code_challenge_method: verifier && 'S256',
       };
       const url = new URL(at.authorizationUrl);
-      // The gateway's own parameters come last, each once.
+      // The gateway's own parameters come last, without duplicates.
       for (const [name, value] of [...Object.entries(parameters), ...Object.entries(own)])
         if (value !== undefined) url.searchParams.set(name, value);
       return url.href;
@@ -271,7 +271,7 @@ export function createConnecting(
     } as const;
     let standing: StoredConnection | undefined;
     let written: StoredConnection | undefined;
-    // A connection that was renewed meanwhile is replaced, too.
+    // A connection that was renewed in the meantime is replaced, too.
     do {
       standing = await records.read(place);
       written = standing
@@ -300,7 +300,7 @@ export function createConnecting(
   }
 }
 
-/** Hosts of the authorization server, each once; the one where people log in first. */
+/** Hosts of the authorization server, without duplicates; the one where people log in comes first. */
 const listHosts = (at: AuthorizationServer): readonly string[] => [
   ...new Set(listEndpoints(at).map((url) => new URL(url).host)),
 ];

@@ -69,7 +69,7 @@ export interface ConnectionRecord {
   readonly listedUntil: number;
 }
 
-/** Source of the gateway's client at an authorization server: configuration, its client document, or a registration. */
+/** Source of the gateway's client for an authorization server: configuration, its client document, or a registration. */
 export type ClientSource = 'configured' | 'document' | 'registered';
 
 export interface StoredConnection {
@@ -244,7 +244,9 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
   return {
     read: async (place: ConnectionPlace) =>
       unsealConnection(seal, place, await store.get(buildConnectionKey(place.hash))),
-    /** Writes the record if there is none, or only one that no secret can decrypt; undefined if another request was faster. */
+    /**
+     * Writes the record if there is none, or only one that no secret can decrypt; undefined if another request wrote one first.
+     */
     async create(place: ConnectionPlace, record: Unlisted) {
       const written = sealConnection(seal, place, await enlist(place, record));
       const key = buildConnectionKey(place.hash);

@@ -58,7 +58,7 @@ type ConnectionChange = ConnectionState | 'renewed' | 'declined';
 
 export type ConnectionMessage = (
   | { readonly owner: ConnectionOwner; readonly server: string; readonly change: ConnectionChange }
-  /** Exclusive work has ended, for which another replica may wait. */
+  /** Exclusive work has ended, and another replica may be waiting for that. */
   | { readonly released: string }
 ) & {
   /** The sending replica, which ignores its own messages. */
@@ -172,8 +172,8 @@ function createKnownAccess(clock: Clock) {
       return found?.url === url && found.auth === auth ? found.access : undefined;
     },
     /**
-     * Call it before a record is read, and give the result to `note`: a connection that was forgotten meanwhile does not become known
-     * again.
+     * Call it before a record is read, and give the result to `note`: a connection that was forgotten in the meantime does not
+     * become known again.
      */
     beginReading: (): Reading => ({ since: forgets }),
     note(
@@ -212,7 +212,7 @@ export function findRenewalTime({ expiresAt, tokenAt }: ConnectionRecord): numbe
 }
 
 // §24.6, §21.1: audit log and metrics. The audit log gets a line when a connection is made, renewed, needs a login, or ends; never a token.
-// The metrics count answers of token endpoints, and connections.
+// The metrics count answers from token endpoints, and connections.
 
 /** A renewal only shows that the connection is in use: one line per connection and day, on all replicas together. */
 const DAY_SECONDS = 86_400;

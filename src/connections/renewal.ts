@@ -226,7 +226,7 @@ export function createRenewal(
     return { kind: 'unavailable', reason: `${reason}; the connection is kept` };
   }
 
-  /** The owner must log in again; undefined if the connection has changed meanwhile. @throws StoreUnavailable */
+  /** The owner must log in again; undefined if the connection has changed in the meantime. @throws StoreUnavailable */
   async function requireLogin(place: ConnectionPlace, standing: StoredConnection, reason: string) {
     const next = { ...standing.record, state: 'login needed' as const, problem: reason };
     const written = await records.replace(place, standing, next);
@@ -256,7 +256,7 @@ const describeLogin = (reason: string | undefined): Access => ({
 
 // §24: new tokens are stored before they are used: they are the only copy, and the former tokens may be revoked by now.
 
-/** Time for which writes are retried while the lock is held. */
+/** The time that writes are retried for while the lock is held. */
 const STORING_MS = 15_000;
 const PAUSE_MS = 250;
 

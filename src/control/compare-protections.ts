@@ -162,7 +162,9 @@ function findLostGuards(served: Compared, next: Compared): readonly string[] {
   });
 }
 
-/** The pattern with the names of the new file. Undefined if it protects nothing: it matches nothing, or its server is gone. */
+/**
+ * The pattern with the names of the new file. Undefined if it protects nothing: it matches nothing, or its server was removed.
+ */
 function translate(subject: string, pattern: string, served: Compared, next: Compared) {
   if (served.isIdle(subject, pattern)) return undefined;
   const owner = Object.entries(served.starts).find(

@@ -106,7 +106,7 @@ export const catalogue = {
     'missing_claim',
     'The token has no sub claim, or it is not a non-empty string.',
   ),
-  /** 403: another login at the same provider would not help. Which list refused the user is only for operators. */
+  /** 403: another login with the same provider would not help. Which list refused the user is only for operators. */
   user_not_allowed: defineRefusal(
     403,
     'Forbidden',
@@ -176,7 +176,7 @@ export const catalogue = {
     'user_rate_limit_exceeded',
     'Too many requests from this user.',
   ),
-  /** §29: the error of a lost task, in place of its result. */
+  /** §29: the error of a lost task, instead of its result. */
   task_lost: defineJsonRpcError(
     200,
     { ...INTERNAL_ERROR, reason: 'task_lost' },
@@ -506,7 +506,7 @@ export const catalogue = {
     'temporarily_unavailable',
     'The keys of the client could not be fetched, so it cannot be authenticated. Try again in a moment.',
   ),
-  /** RFC 7523 §3.1. Gives no details, so that attackers do not learn what would be accepted; the log has them. */
+  /** RFC 7523 §3.1. Gives no details, so that attackers do not learn what would be accepted; the details are in the log. */
   unusable_assertion: defineOAuthError(
     400,
     'invalid_grant',

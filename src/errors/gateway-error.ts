@@ -18,7 +18,7 @@ interface Failure {
   readonly cause?: unknown;
   /** Additional facts for the log, never echoed, never a secret. */
   readonly facts?: JsonObject;
-  /** RFC 6749 §4.1.2.1: the address that reports the error to the OAuth client, in place of a page in the browser. */
+  /** RFC 6749 §4.1.2.1: the address that reports the error to the OAuth client, instead of a page in the browser. */
   readonly redirect?: ErrorRedirect;
 }
 
@@ -62,7 +62,7 @@ export function fail(key: ErrorKey, failure?: Failure): never {
 /** @throws GatewayError `internal_error` */
 export const failInternal = (cause: unknown): never => fail('internal_error', { cause });
 
-/** The error of a server, or one in its place. `message` reaches the client. @throws GatewayError `upstream_error` */
+/** The error of a server, or one that replaces it. `message` reaches the client. @throws GatewayError `upstream_error` */
 export const failUpstream = (message: string, rest?: Pick<Failure, 'cause' | 'facts'>): never =>
   fail('upstream_error', { jsonRpc: { code: -32603, message }, ...rest });
 
@@ -113,7 +113,7 @@ export function failUnknown({ noun, name, nearest, data, facts }: UnknownItem): 
 
 /** Without quotation marks, invisible characters and characters that reverse the text direction. */
 function showName(name: string) {
-  // A character has at most two UTF-16 units: the rest of a long text need not be read.
+  // A character has at most two UTF-16 units: the rest of a long text does not have to be read.
   const piece = shorten(name.slice(0, 2 * (MAX_IN_MESSAGE + 1)), MAX_IN_MESSAGE);
   return piece === '' ? '""' : toVisibleJson(piece).slice(1, -1);
 }

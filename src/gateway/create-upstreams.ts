@@ -42,7 +42,7 @@ import { createUpstreamOpener, type UpstreamCallers } from './open-upstream.ts';
 export interface UpstreamPorts extends UpstreamCallers {
   /** The gateway's own tools, prompts and resources. */
   readonly ownCatalog: OwnCatalog;
-  /** This process's environment, from which programs get PATH, HOME, USER, LANG and TMPDIR. */
+  /** This process's environment: programs get PATH, HOME, USER, LANG and TMPDIR from it. */
   readonly environment: Env;
   readonly findClientId: ClientOf;
   /** Written when operators approve; undefined if this process knows of no file. */
@@ -176,7 +176,7 @@ const MAX_WAITING_PREVIEWS_OF_ONE = 3;
 
 // §25.2: the paths that a logged-in user can connect to, and the costs of their lists of tools.
 
-/** `/mcp`, and the views in which the caller sees at least one tool. */
+/** `/mcp`, and the views that show the caller at least one tool. */
 const createPathsEndpoint = (
   baseUrl: string,
   catalogs: UpstreamCatalogs,

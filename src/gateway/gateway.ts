@@ -64,7 +64,7 @@ export interface Deps extends RuntimeParts {
   readonly storedLock: StoredLock;
   /** How operators can type `postern lock` where this gateway was started; `postern lock` by default. */
   readonly lockCommand: string;
-  /** The environment from which programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR; empty by default. */
+  /** The environment that programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR from; empty by default. */
   readonly environment: UpstreamPorts['environment'];
 }
 
@@ -78,7 +78,7 @@ export interface Gateway {
    */
   listen(): Promise<number>;
   /**
-   * Switches to another configuration file, and the lock beside it. Calls in progress finish normally.
+   * Switches to another configuration file, and the lock next to it. Calls in progress finish normally.
    *
    * @throws Error for a gateway that was created without a file.
    */
@@ -99,7 +99,7 @@ export interface Gateway {
 /** Milliseconds for requests in flight when a process stops; longer if `SHUTDOWN_DELAY_MS` is longer. */
 const MIN_GRACE_MS = 10_000;
 
-/** In the order in which they open: each provides what later ones need from it. */
+/** In the order they open: each provides what later ones need from it. */
 const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
   .with(machineClients)
   .with(ownTokens)

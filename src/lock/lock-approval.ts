@@ -218,7 +218,7 @@ export function createLockPanels(
   lock: LockApproval | undefined,
   lockCommand: string,
 ): readonly AdminPanel[] {
-  // The lock file lies beside the configuration file, as it was named at the start: operators run the command there.
+  // The lock file is next to the configuration file, as it was named at startup: operators run the command there.
   const { configFile } = config.server;
   const command =
     configFile === undefined ? lockCommand : `${lockCommand} --config ${toShellWord(configFile)}`;

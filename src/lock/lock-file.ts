@@ -101,7 +101,7 @@ function readFingerprints(value: unknown, place: string): readonly Fingerprint[]
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
-/** Parts only describe a difference, so one that is not a text is left out. */
+/** Parts only describe a difference, so one that is not a string is left out. */
 function readParts(value: unknown): Fingerprint['parts'] {
   const parts = isObject(value) ? Object.entries(value) : [];
   return Object.fromEntries(
@@ -175,7 +175,7 @@ export interface Fingerprint {
   readonly parts: Readonly<Record<string, string>>;
 }
 
-/** Locked members: those that a client's model reads, and the name by which it calls. */
+/** Locked members: those that a client's model reads, and the name that it calls. */
 const MEMBERS: Readonly<Record<LockedKind, readonly string[]>> = {
   tool: ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations'],
   prompt: ['name', 'title', 'description', 'arguments'],
@@ -213,7 +213,7 @@ export function selectMembers(kind: LockedKind, item: unknown): JsonObject {
   return Object.fromEntries(present.map((name) => [name, source[name]]));
 }
 
-// §18.7: a server in the form in which it would be approved.
+// §18.7: a server in the form that would be approved.
 
 /** @throws UpstreamError for an item that nests too deeply to be approved. */
 export async function toLockedServer(content: ServerContent, clock: Clock): Promise<LockedServer> {

@@ -324,7 +324,7 @@ export interface ServerReview {
   readonly digest: string;
   /** All changes that `postern lock` would make to this server, also those that clients do not see for other reasons. */
   readonly changes: readonly LockedChange[];
-  /** The server in the form in which it would be approved. */
+  /** The server in the form that would be approved. */
   readonly found: LockedServer;
 }
 

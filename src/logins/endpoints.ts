@@ -215,7 +215,7 @@ const createMetadataEndpoint = (
 
 // §4.9, RFC 9728: protected resource metadata.
 
-/** `path` is that of the resource below BASE_URL: empty for the gateway itself. */
+/** `path` is the resource's path below BASE_URL: empty for the gateway itself. */
 const renderResourceMetadata = (baseUrl: string, path: string, title?: string) =>
   renderMetadata({
     resource: baseUrl + path,

@@ -135,7 +135,7 @@ export function createAuthorizationEndpoints(runtime: Runtime, needs: Authorizat
     noteRefusedToken:
       noteRefusal &&
       (async (token: string) => {
-        // A token that names no user is never issued again, so it need not be looked up.
+        // A token that names no user is never issued again, so it does not need to be looked up.
         if (auth.inspectToken(token).sub !== undefined) await noteRefusal(token);
       }),
     /** From now on, checks regularly whether documents of clients can be fetched. */
@@ -162,8 +162,8 @@ function sealRecords(runtime: Runtime, broker: Broker | undefined): Runtime & Se
   return { ...runtime, seal: warnOfForeignSecrets(loginSeal, runtime) };
 }
 
-// OAUTH_MODE=broker: an authorization server of its own in front of the provider's. A login becomes a grant, with which its
-// client gets the gateway's own tokens (§5.11).
+// OAUTH_MODE=broker: the gateway's own authorization server in front of the provider's. A login becomes a grant, which gets its
+// client the gateway's own tokens (§5.11).
 
 function createBrokerMode(
   broker: Broker,
@@ -225,7 +225,7 @@ function createBrokerMode(
 
 // §4.6 in broker mode, RFC 6749 §4.1.1: a client's authorization request is checked, and the browser is sent to the provider.
 
-/** RFC 6749 §4.1.2.1: once client and redirect URI are valid, the client is told about an invalid request. */
+/** RFC 6749 §4.1.2.1: once client and redirect URI are valid, an invalid request is reported to the client. */
 function createBrokerRequestReader(
   runtime: BrokerRuntime,
   { clients, browsers, approvals }: Parties,

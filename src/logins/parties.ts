@@ -40,7 +40,7 @@ export function createParties(
     ),
     browsers: createBrowsers(server.baseUrl, consent.ttlSeconds),
     approvals: createApprovals(runtime, listShownScopes, logouts),
-    /** The scopes that a client which sends this `scope` is granted, as the consent page shows them. */
+    /** The scopes granted to a client that sends this `scope`, as the consent page shows them. */
     listShownScopes,
   };
 }

@@ -122,7 +122,7 @@ export function createProxy(
     const url = requireUrl(endpoints.tokenUrl, 'OAUTH_TOKEN_URL');
     const used = isRefresh ? parameters.require('refresh_token') : undefined;
     const asked = readAskedTokens(parameters, clientId);
-    // A client of the provider may have credentials of its own, which only the provider can check.
+    // A client of the provider may have its own credentials, which only the provider can check.
     const canRecall = client !== undefined && client.kind !== 'own';
     const login = { clientId, clientName: client?.name, isRefresh };
     return async function recallOrForward() {

@@ -61,9 +61,9 @@ export function describeRedirectUriRules(rules: RedirectUriRules): string {
 /**
  * Says why a redirect URI is refused at registration; undefined if it is allowed.
  *
- * All readers must read the address alike: it must survive WHATWG parsing unchanged, except for the case of the host, a default port and an
- * added trailing slash. Otherwise browsers would go to an address that was never checked (`https:\evil`, `http://0x7f000001`, a tab inside
- * the scheme).
+ * All readers must read the address the same way: it must survive WHATWG parsing unchanged, except for the case of the host, a
+ * default port and an added trailing slash. Otherwise browsers would go to an address that was never checked (`https:\evil`,
+ * `http://0x7f000001`, a tab inside the scheme).
  */
 function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | undefined {
   if (uri.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`;

@@ -145,7 +145,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' \\
   -d '${JSON.stringify(LIST_TOOLS)}'`,
     next: () =>
-      '`$TOKEN` is an access token from the provider. In development, `curl <provider>/token-for/NAME` returns one; `postern dev` prints the command. Otherwise a client library gets one when you log in (Your own code, in docs/connect.md).',
+      '`$TOKEN` is an access token from the provider. In development, `curl <provider>/token-for/NAME` returns one; `postern dev` prints the command. Otherwise a client library gets one when you log in (see “Your own code” in docs/connect.md).',
   },
 ];
 
@@ -173,7 +173,7 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
     title: 'OpenCode, Kilo Code CLI',
     ...inJson('opencode.json', 'mcp', (url) => ({ type: 'remote', url })),
     next: ({ name }) =>
-      `Then \`opencode mcp auth ${name}\`. Kilo Code has \`kilo.json\`, and \`kilo mcp auth ${name}\`.`,
+      `Then run \`opencode mcp auth ${name}\`. For Kilo Code, use \`kilo.json\` and \`kilo mcp auth ${name}\`.`,
   },
   {
     id: 'mcporter',
@@ -183,7 +183,7 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
       auth: 'oauth',
       oauthRedirectUrl: 'http://127.0.0.1:8766/callback',
     })),
-    next: ({ name }) => `Then \`npx mcporter auth ${name}\`.`,
+    next: ({ name }) => `Then run \`npx mcporter auth ${name}\`.`,
   },
   {
     id: 'mcpc',

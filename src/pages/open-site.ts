@@ -135,7 +135,7 @@ function createGetPublicTools({ clock, log }: Runtime, listTools: ListTools) {
 // §19.1: the logo. If it is a file, the gateway serves it, and pages load it only from there.
 
 export interface Logo {
-  /** The URL from which pages load it. */
+  /** The URL that pages load it from. */
   readonly url: string;
   /** The endpoint of the file, if it is one. */
   readonly endpoints: readonly Endpoint[];
@@ -156,7 +156,7 @@ export async function createLogo(
   };
 }
 
-/** The URL from which it is loaded. */
+/** The URL that it is loaded from. */
 export const locateLogo = (config: LogoConfig, baseUrl: string): string =>
   'url' in config ? config.url : `${baseUrl}/logo`;
 
@@ -190,7 +190,7 @@ const createLogoEndpoint = (file: string, body: Buffer): Endpoint => ({
   }),
 });
 
-// §30.3: the frame in which the playground shows an app. Its origin is opaque, however it is opened; its policy, derived from the
+// §30.3: the frame where the playground shows an app. Its origin is opaque, however it is opened; its policy, derived from the
 // app's declaration, decides what the app can do (ext-apps, "Content Security Policy Enforcement").
 
 /** Limit of each kind, since the size of a header is limited. */
@@ -235,7 +235,7 @@ function createPolicy(query: URLSearchParams) {
 }
 
 /**
- * Passes messages between the playground and the app, which has a frame of its own: nothing of this page is in the app's document, and
+ * Passes messages between the playground and the app, which has its own frame: nothing of this page is in the app's document, and
  * messages that begin with `ui/notifications/sandbox-` stay between the two pages (ext-apps, "Sandbox proxy").
  */
 const PAGE = `<!doctype html>

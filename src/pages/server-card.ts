@@ -47,12 +47,12 @@ export function describeAddress(
     version,
     websiteUrl: `${baseUrl}/`,
     iconUrl: site.logo && locateLogo(site.logo, baseUrl),
-    /** The URL to which clients connect. */
+    /** The URL that clients connect to. */
     url: path === undefined ? `${baseUrl}/mcp` : `${baseUrl}/mcp/${path.name}`,
   };
 }
 
-/** SEP-2127. The proposal is not final: these members are those of its schema v2. */
+/** SEP-2127. The proposal is not final: these members follow its schema v2. */
 const SERVER_CARD_TYPE = 'application/mcp-server-card+json';
 
 const SERVER_CARD_SCHEMA =
@@ -96,7 +96,7 @@ const REGISTRY_SCHEMA =
   'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
 const MAX_REGISTRY_ICON_URL = 255;
 
-/** `server.json`, in a registry's form for a remote server. */
+/** `server.json`, in the format that registries use for remote servers. */
 export function renderServerJson(described: DescribedAddress): object {
   const { iconUrl, url } = described;
   return {

@@ -40,7 +40,7 @@ export function createSite(
     hasOperatorsPage = false,
   }: {
     readonly baseUrl: string;
-    /** Origin of a logo that is not the gateway's own: pages may load it from there. */
+    /** Origin of a logo that is hosted elsewhere; pages may load images from this origin. */
     readonly logoOrigin?: string | undefined;
     /** True if there is an operators' page (§22). */
     readonly hasOperatorsPage?: boolean;
@@ -61,7 +61,7 @@ export function createSite(
   const unfinished = new Map(files.map((file) => [file.path, file]));
   const finished = new Map<string, Page>();
 
-  /** Read and filled in on the first request: all of them would take a fifth of the start. */
+  /** Read and filled in on the first request: all of them would take a fifth of the startup time. */
   function getPage(path: string): Page | undefined {
     const file = unfinished.get(path);
     const bytes = file && readIfPresent(() => readFileSync(file.url));
@@ -166,7 +166,7 @@ function createPage(
 /** Code in pages is coloured by style attributes; the theme's style sheets have `data:` images. */
 const DIRECTIVES: Readonly<Record<PageKind, readonly string[]>> = {
   documentation: ["style-src-attr 'unsafe-inline'"],
-  // All other pages of the gateway refuse to be framed: the remaining frame is that of apps (open-site.ts).
+  // All other pages from the gateway refuse to be framed: the only frame left is the one for apps (open-site.ts).
   app: ["connect-src 'self'", "frame-src 'self'"],
 };
 
@@ -195,7 +195,7 @@ const hashInlineScripts = (html: string): readonly string[] =>
   );
 
 interface SiteFile {
-  /** The path at which it is served: `/` for index.html, `/settings` for settings.html, else the path of the file. */
+  /** The path where it is served: `/` for index.html, `/settings` for settings.html, else the path of the file. */
   readonly path: string;
   /** Value of Content-Type. */
   readonly type: string;

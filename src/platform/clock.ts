@@ -50,7 +50,7 @@ export function createSecondTimer(
 
 export type Turns = ReturnType<typeof createTurns>;
 
-/** Milliseconds for which long work may block other requests. */
+/** Milliseconds that long work may block other requests for. */
 const TURN_MS = 5;
 
 export function createTurns(clock: Clock) {
@@ -157,7 +157,7 @@ export function createAttempts(
 
   return {
     countFailures: () => failures,
-    /** Counts a failure and schedules the next attempt, in `leastMs` or more; returns the milliseconds until then. */
+    /** Counts a failure and schedules the next attempt, in `leastMs` or more; returns the milliseconds until that attempt. */
     again(attempt: () => void, leastMs = 0): number {
       failures += 1;
       const pauseMs = Math.max(leastMs, pauseAfter(failures));

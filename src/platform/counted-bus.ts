@@ -55,10 +55,10 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
           onError(cause);
         }
       };
-      // The listeners may have left meanwhile.
+      // The listeners may have left in the meantime.
       if (topics.get(topic) !== opened) opened.stop();
     } catch (error) {
-      // Others may have opened it again meanwhile.
+      // Others may have opened it again in the meantime.
       if (topics.get(topic) === opened) end(topic);
       throw error;
     }

@@ -30,7 +30,7 @@ export class JsonNumber extends RawJson {
   }
 }
 
-/** Maps all spellings of a number to one text. */
+/** Maps all spellings of a number to one string. */
 function normalize(number: string) {
   const [, sign = '', whole = '', part = '', exponent = '0'] = NUMBER.exec(number) ?? [];
   const digits = (whole + part).replace(/^0+/, '');
@@ -57,7 +57,7 @@ export function parseExactJson(text: string): unknown {
   return addExactNumbers(plain, text);
 }
 
-/** `parseExactJson` for a text already parsed by `JSON.parse`: returns the same value if no number was lost. */
+/** `parseExactJson` for text already parsed by `JSON.parse`: returns the same value if no number was lost. */
 export function addExactNumbers(plain: unknown, text: string): unknown {
   const { marked, numbers } = markNumbers(text);
   return numbers.length === 0 ? plain : readMarks(JSON.parse(marked), numbers);
@@ -76,7 +76,7 @@ export function writeExactJson(value: unknown, indent?: number): string {
     if (texts.length === 0) return json;
     let exact = '';
     let copied = 0;
-    // The placeholders appear in the order in which they were requested.
+    // The placeholders appear in the order they were requested.
     for (const [index, text] of texts.entries()) {
       const mark = `"${MARK}${index}"`;
       const at = json.indexOf(mark, copied);

@@ -31,7 +31,7 @@ interface FetchLimits {
   /** Milliseconds for the whole exchange, body included. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
-  /** Returns redirects to the caller in place of failing; they are not followed either way. */
+  /** Returns redirects to the caller instead of failing; they are not followed either way. */
   readonly acceptsRedirects?: boolean;
   /** Cancels the exchange before its timeout. */
   readonly signal?: AbortSignal | undefined;

@@ -30,7 +30,7 @@ export const generateReference = (): string => randomBytes(4).toString('hex');
 export const generateSecret = (): string => randomBytes(32).toString('base64url');
 
 /**
- * SHA-256 as base64url, stored in place of a secret or of a caller's text: as long as a key, so that it cannot be found by
+ * SHA-256 as base64url, stored instead of a secret or of a caller's text: as long as a key, so that it cannot be found by
  * trial. Also the S256 code challenge for a verifier (RFC 7636 §4.2).
  */
 export const hashSha256 = (data: string | Uint8Array): string => hash('sha256', data, 'base64url');

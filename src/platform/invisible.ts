@@ -35,7 +35,7 @@ export function escapeInvisible(json: string): string {
 export const toAsciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(/[^\x20-\x7e]/gu, escapeUnits);
 
-// Compiled on first use: each takes milliseconds, which would delay the start.
+// Compiled on first use: each takes milliseconds, which would delay startup.
 
 let unseenAnywhere: RegExp | undefined;
 /** Includes unusual spaces; excludes line feeds. */

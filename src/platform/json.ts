@@ -194,7 +194,8 @@ export function hasRepeatedNames(text: string): boolean {
   return false;
 }
 
-// Notes: facts attached to a value, beside its members. Copies do not have them: a changed value is a new one without notes.
+// Notes: facts attached to a value, in addition to its members. Copies do not have them: a changed value is a new one without
+// notes.
 
 /** The constructor returns its argument, so that the private field of a subclass is added to that very value. */
 class Given {

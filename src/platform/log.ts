@@ -224,7 +224,7 @@ export function createLineOutput(fd: number, clock: Clock) {
     }
   }
 
-  /** Removes the line, so that it is not written after its caller was told that it failed. */
+  /** Removes the line, so that it is not written after its caller has learned that it failed. */
   function giveUp(line: WaitingLine) {
     if (!line.hasBegun && waiting.includes(line)) {
       waiting = waiting.filter((other) => other !== line);

@@ -32,7 +32,7 @@ export function suggestName(
   return nearest === undefined ? '' : ` Did you mean ${show(nearest)}?`;
 }
 
-/** Number of edits, or Infinity if the two are not alike, or no closer than `least`. */
+/** Number of edits, or Infinity if the two are not similar, or no closer than `least`. */
 type JudgeLikeness = (candidate: string, least: number) => number;
 
 /** Undefined for a name that cannot be a typo. */

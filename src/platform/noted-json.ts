@@ -122,7 +122,7 @@ export function toNoted(exact: JsonObject): JsonObject {
   return plain;
 }
 
-/** Notes the text of each list entry in which a number would be lost. */
+/** Notes the text of each list entry that would lose a number. */
 export function noteEntries(plain: readonly unknown[], exact: unknown): void {
   if (plain === exact || !Array.isArray(exact)) return;
   for (const [index, entry] of plain.entries()) {

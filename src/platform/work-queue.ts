@@ -1,4 +1,5 @@
-// Bounded concurrency with a bounded queue: owners take turns, so that the backlog of one delays no other. Further work is refused.
+// Bounded concurrency with a bounded queue: owners take turns, so that the backlog of one does not delay the others. Further work
+// is refused.
 import type { CancelSignal } from './cancellation.ts';
 
 export type WorkQueue = ReturnType<typeof createWorkQueue>;

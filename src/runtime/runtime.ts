@@ -33,7 +33,7 @@ export interface Runtime {
   readonly fetch: Fetch;
   /** Reaches hosts that clients name. */
   readonly outbound: {
-    /** True if any host can be reached; false in a test with a network of its own. */
+    /** True if any host can be reached; false in a test with its own network. */
     readonly isPublic: boolean;
     /** `maxLookups` limits concurrent DNS lookups; further ones wait. */
     openPublicNetwork(maxLookups?: number): Network;

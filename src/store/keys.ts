@@ -25,7 +25,7 @@ export const buildSessionKey = (sessionKeyPrefix: string, sessionId: string) =>
 export const buildSessionIndexKey = defineKey('index');
 /** A short-lived key: a process deletes it to check that Redis takes writes, and sets it once to be notified. */
 export const buildHeartbeatKey = defineKey('heartbeat');
-/** The sorted set of a user's sessions, scored by expiry; `hash` is that of the `sub`. */
+/** The sorted set of a user's sessions, scored by expiry; `hash` is the hash of the `sub`. */
 export const buildUserSessionsKey = defineKeys('user');
 
 /** The channel between replicas. Channels ignore database numbers: only the prefix separates services that share a server. */
@@ -33,7 +33,7 @@ export const buildChannelName = defineKey('bus');
 export const buildEndedGrantsChannelName = defineKey('ended-grants');
 export const buildConnectionsChannelName = defineKey('connections');
 
-/** A session's subscription to a resource; `hash` is that of its URI. */
+/** A session's subscription to a resource; `hash` is the hash of its URI. */
 export const buildSubscriptionKey = defineSessionKeys('subscription');
 /** The number of the last stream that a session opened. */
 export const buildStreamNumberKey = (sessionKeyPrefix: string, sessionId: string) =>
@@ -43,23 +43,23 @@ export const buildStreamLogKey = defineSessionKeys('stream-log');
 /** The bytes of these messages: of all users, or of the one whose name has this hash. */
 export const buildStreamBytesKey = defineKeys('stream-bytes');
 /**
- * The server behind the gateway that named a resource in a result for the session, or for a caller without one; `hash` is
- * that of its URI.
+ * The server behind the gateway that named a resource in a result for the session, or for a caller without one; `hash` is the
+ * hash of its URI.
  */
 export const buildResourceLinkKey = defineSessionKeys('link');
 /** The replica that waits for a client's answer. */
 export const buildQuestionKey = defineSessionKeys('question');
-/** A URL elicitation that a session received; `hash` is that of its ID. */
+/** A URL elicitation that a session received; `hash` is the hash of its ID. */
 export const buildElicitationKey = defineSessionKeys('elicitation');
 
 /** The channel between replicas for calls at servers that wait for an answer. */
 export const buildSuspendedCallChannelName = defineKey('calls');
-/** The outcome of such a call; `hash` is that of its ID and user. */
+/** The outcome of such a call; `hash` is the hash of its ID and user. */
 export const buildSuspendedCallKey = defineKeys('call');
 /** The bytes of outcomes that were not fetched yet: of all users, or of the one whose `sub` has this hash. */
 export const buildSuspendedBytesKey = defineKeys('call-bytes');
 
-/** §29: a task; `hash` is that of its ID, its user and its path. */
+/** §29: a task; `hash` is the hash of its ID, its user and its path. */
 export const buildTaskKey = defineKeys('task');
 /** The budget of running or kept tasks: of all users, or of the one whose `sub` has this hash. */
 export const buildTaskBudgetKey = (
@@ -73,14 +73,14 @@ export const buildTasksChannelName = defineKey('tasks');
 
 /** Marks answers to requests of an upstream server as passed on. */
 export const buildRedeemedAnswersKey = defineKeys('answered');
-/** A session's own session at an upstream server; `hash` is that of the server. */
+/** A session's own session at an upstream server; `hash` is the hash of the server. */
 export const buildUpstreamSessionKey = defineSessionKeys('upstream');
 /** The channel between replicas for changed subscriptions of a session to resources of such a server. */
 export const buildUpstreamSubscriptionsChannelName = defineKeys('upstream');
-/** The channel on which replicas pass on server-initiated requests; `hash` is that of the server's URL and name. */
+/** The channel that replicas use to pass on server-initiated requests; `hash` is the hash of the server's URL and name. */
 export const buildQuestionsChannelName = defineKeys('questions');
 
-/** The secret with which all replicas seal, unless the settings have one. */
+/** The secret that all replicas seal with, unless the settings have one. */
 export const buildSharedSecretKey = defineKey('secret');
 
 /** §2.2. */
@@ -92,20 +92,20 @@ export const LOGIN_FAILURES_KEY = 'oauth:failures';
 
 /** The users who called without a session. */
 export const CALLER_LIST_KEY = 'admin:callers';
-/** One of them; `hash` is that of the `sub`. */
+/** One of them; `hash` is the hash of the `sub`. */
 export const buildCallerKey = defineGlobalKeys('admin:caller');
 
-/** A record of a login; `hash` is that of the secret by which it is found. */
+/** A record of a login; `hash` is the hash of the secret that finds it. */
 export const buildOAuthKey = (kind: string, hash: string) => `oauth:${kind}:${hash}`;
 
 /** The grant of the gateway's own tokens. */
 export const buildGrantKey = defineGlobalKeys('oauth:grant');
-/** The list of one user's grants; `hash` is that of the user. */
+/** The list of one user's grants; `hash` is the hash of the user. */
 export const buildUserGrantsKey = defineGlobalKeys('oauth:user-grants');
-/** The list of grants from one session at the provider; `hash` is that of issuer and `sid`. */
+/** The list of grants from one session at the provider; `hash` is the hash of issuer and `sid`. */
 export const buildSidGrantsKey = defineGlobalKeys('oauth:sid-grants');
 export const GRANT_LIST_KEY = 'oauth:grants';
-/** A grant in a list, which is that of a user, of a session at the provider, or `all`. */
+/** A grant in a list: a user's, that of a session at the provider, or `all`. */
 export const buildListedGrantKey = (list: string, id: string) =>
   buildOAuthKey('listed-grant', `${list}:${id}`);
 
@@ -118,20 +118,20 @@ export const buildLogoutKey = defineGlobalKeys('oauth:logout');
 export const buildLogoutTokenKey = defineGlobalKeys('oauth:logout-token');
 /** Marks a client's assertion as used; `hash` is the hash of client and `jti`. */
 export const buildAssertionKey = defineGlobalKeys('oauth:client-assertion');
-/** Marks an assertion about a user (ID-JAG) as used; `hash` is that of issuer and `jti`. */
+/** Marks an assertion about a user (ID-JAG) as used; `hash` is the hash of issuer and `jti`. */
 export const buildUserAssertionKey = defineGlobalKeys('oauth:user-assertion');
-/** The grant for which a machine client gets further tokens; `hash` is that of client, scopes and resources. */
+/** The grant that a machine client gets further tokens for; `hash` is the hash of client, scopes and resources. */
 export const buildMachineGrantKey = defineGlobalKeys('oauth:machine-grant');
-/** The client that got a token in broker mode; `hash` is that of the token. */
+/** The client that got a token in broker mode; `hash` is the hash of the token. */
 export const buildTokenClientKey = defineGlobalKeys('oauth:token-client');
 
-/** §24: the connection of one user to one server; `hash` is that of both. */
+/** §24: the connection of one user to one server; `hash` is the hash of both. */
 export const buildConnectionKey = defineGlobalKeys('connection:record');
-/** The lease of the replica that refreshes such a connection, or registers at an authorization server. */
+/** The lease of the replica that refreshes such a connection, or registers with an authorization server. */
 export const buildConnectionLockKey = defineGlobalKeys('connection:lock');
-/** The list of one user's connections; `hash` is that of the user. */
+/** The list of one user's connections; `hash` is the hash of the user. */
 export const buildUserConnectionsKey = defineGlobalKeys('connection:user');
-/** The list of connections to one server; `hash` is that of its name. */
+/** The list of connections to one server; `hash` is the hash of its name. */
 export const buildServerConnectionsKey = defineGlobalKeys('connection:server');
 /** The list of connections to it that need a login. */
 export const buildServerLoginsNeededKey = defineGlobalKeys('connection:logins-needed');
@@ -139,11 +139,11 @@ export const buildServerLoginsNeededKey = defineGlobalKeys('connection:logins-ne
 export const buildListedConnectionKey = (list: 'user' | 'server' | 'login-needed', hash: string) =>
   `connection:listed:${list}:${hash}`;
 
-/** The gateway's client registration at an authorization server; `hash` is that of the issuer and BASE_URL. */
+/** The gateway's client registration at an authorization server; `hash` is the hash of the issuer and BASE_URL. */
 export const buildConnectionClientKey = defineGlobalKeys('connection:client');
-/** The authorization server to which a server's users were sent last; `hash` is that of BASE_URL and the server's name. */
+/** The authorization server that a server's users were last sent to; `hash` is the hash of BASE_URL and the server's name. */
 export const buildConnectionIssuerKey = defineGlobalKeys('connection:issuer');
-/** The link that a user was given recently; `hash` is that of user, server and scopes. */
+/** The link that a user was given recently; `hash` is the hash of user, server and scopes. */
 export const buildConnectionLinkKey = defineGlobalKeys('connection:link');
 
 /** The signing key of a month for client authentication at authorization servers (RFC 7523). */
@@ -153,20 +153,20 @@ export const buildIdentityKeyName = (month: number) => `identity:key:${month}`;
 /** Marks that today's audit log has a line for a refreshed connection (§24.6). */
 export const buildAuditedRenewalKey = defineGlobalKeys('connection:audited');
 
-/** §27: a request for approval of a call; `hash` is that of its ID. */
+/** §27: a request for approval of a call; `hash` is the hash of its ID. */
 export const buildApprovalKey = defineGlobalKeys('approval:request');
-/** The pending request for a call; `hash` is that of user, client, call and approver. */
+/** The pending request for a call; `hash` is the hash of user, client, call and approver. */
 export const buildApprovedCallKey = defineGlobalKeys('approval:call');
-/** The list of requests of one user; `hash` is that of the user. */
+/** The list of requests of one user; `hash` is the hash of the user. */
 export const buildUserApprovalsKey = defineGlobalKeys('approval:user');
 export const APPROVAL_LIST_KEY = 'approval:all';
 export const OPERATOR_APPROVALS_KEY = 'approval:operators';
-/** A request in a list; `hash` is that of its ID. */
+/** A request in a list; `hash` is the hash of its ID. */
 export const buildListedApprovalKey = (list: 'user' | 'all' | 'operators', hash: string) =>
   `approval:listed:${list}:${hash}`;
-/** Marks a call as approved for its session; `hash` is that of session and call. */
+/** Marks a call as approved for its session; `hash` is the hash of session and call. */
 export const buildSessionApprovalKey = defineGlobalKeys('approval:session');
-/** The state of a call of several rounds (2026-07-28); `hash` is that of the secret in its state. */
+/** The state of a call of several rounds (2026-07-28); `hash` is the hash of the secret in its state. */
 export const buildApprovalRoundKey = defineGlobalKeys('approval:round');
 export const buildApprovalsChannelName = defineKey('approvals');
 
@@ -180,7 +180,10 @@ export const buildReturnedKey = (limitKey: string, id: string) =>
 /** Marks that any process has leased permits. */
 export const LEASED_MARK_KEY = 'ratelimit:leased';
 
-/** Users with an e-mail address, for operators; `mac` is that of the address. Users with a verified address have a list of their own. */
+/**
+ * Users with an e-mail address, for operators; `mac` is the MAC of the address. Users with a verified address have a separate
+ * list.
+ */
 export const buildPersonKey = (mac: string, isVerified: boolean) =>
   `admin:person:${mac}${isVerified ? ':verified' : ''}`;
 

@@ -43,7 +43,7 @@ export function createRecords<Value>(
     get: async (key: string) => open(key, await store.get(key)),
     put: async (key: string, value: Value, ttlSeconds: number) =>
       store.set(key, await write(key, value), ttlSeconds),
-    /** Writes a record unless there is one. Resolves to the stored one: another replica may have been faster. */
+    /** Writes a record unless there is one. Resolves to the stored one: another replica may have written it first. */
     async create(key: string, value: Value, ttlSeconds: number): Promise<Value> {
       const text = await write(key, value);
       for (;;) {
@@ -62,7 +62,7 @@ export function createRecords<Value>(
       if (standing === undefined || value === undefined || !isWanted(value)) return undefined;
       return (await store.compareAndDelete(key, standing)) ? value : undefined;
     },
-    /** Writes the decision of `change`, which is called again if another replica has changed the record meanwhile. */
+    /** Writes the decision of `change`, which is called again if another replica has changed the record in the meantime. */
     async update<Result>(key: string, change: Decide<Value, Result>): Promise<Result> {
       for (;;) {
         const standing = await store.get(key);
@@ -167,7 +167,7 @@ export function createSecretRecords<Value extends object>(
   const buildKey = (secret: string) => buildOAuthKey(name, hashSha256(secret));
 
   return {
-    /** Stores a value, and returns the new secret by which it is found. */
+    /** Stores a value, and returns the new secret that finds it. */
     async put(value: Value) {
       const secret = generateSecret();
       await records.put(buildKey(secret), value, ttlSeconds);

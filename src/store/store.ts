@@ -7,8 +7,8 @@ import type { PageRequest, StoredPage } from './page.ts';
  * The state that all replicas share.
  *
  * A store has four ports, and its users name the one that they need. A driver is a function that returns all of them in one
- * object; `test/contract` has one file for each port, and tests that all drivers behave alike. A rejection means that the store
- * did not do it: callers fail closed with a true error, except for rate limits (§8.4), which fail open.
+ * object; `test/contract` has one file for each port, and tests that all drivers behave the same way. A rejection means that the
+ * store did not do it: callers fail closed with a true error, except for rate limits (§8.4), which fail open.
  */
 export interface Store extends KeyValue, Sessions, Windows, Bus {
   /** True if other replicas may use the same store. */
@@ -25,7 +25,7 @@ export interface Store extends KeyValue, Sessions, Windows, Bus {
 
 /**
  * Values by key until they expire. Changes to a value that was read compare it (`compareAndSet`): another replica may have changed
- * it meanwhile. Secret values are sealed (records.ts).
+ * it in the meantime. Secret values are sealed (records.ts).
  */
 export interface KeyValue {
   /** Reads a value; undefined if absent or expired. */
@@ -99,8 +99,8 @@ export interface Sessions {
   claimExpiredSession(sessionId: string): Promise<boolean>;
   /**
    * Sweeps the index entries that are due: removes those of gone sessions, and updates the times of touched ones, here and among
-   * those of their user. Resolves to the number that this caller removed. A driver whose database has no expiry of its own also
-   * sweeps the other ports here.
+   * those of their user. Resolves to the number that this caller removed. A driver whose database does not expire keys itself
+   * also sweeps the other ports here.
    */
   sweepSessions(): Promise<number>;
   /** Counts the sessions in the index; exact right after a sweep. */
@@ -132,7 +132,7 @@ export interface Windows {
     grantKey?: string,
   ): Admission | Promise<Admission>;
   /**
-   * Takes back an entry of the window of this key, if a later window refused the request. `entry` is that of a request which was
+   * Takes back an entry of the window of this key, if a later window refused the request. `entry` belongs to a request that was
    * counted in this window only. Idempotent.
    */
   uncountRequest(key: string, entry: string): Promise<void>;
@@ -162,8 +162,8 @@ export interface Bus {
   publish(channel: string, message: string): Promise<void>;
   /**
    * Calls `listener` with each message to `channel`, once the connection is open; it reconnects by itself, and misses messages
-   * meanwhile. Never called inside `publish`, nor after `close` or the returned function, which ends the subscription. Errors of a
-   * listener are logged and stop no other listener.
+   * in the meantime. Never called inside `publish`, nor after `close` or the returned function, which ends the subscription.
+   * Errors of a listener are logged and stop no other listener.
    */
   subscribe(channel: string, listener: (message: string) => void): () => void;
 }
@@ -245,7 +245,7 @@ export interface SessionAccess {
   readonly sessionId: string;
   /** The request's user; undefined without authentication. */
   readonly owner: Owner | undefined;
-  /** The full time to live in seconds, to which the session slides; undefined to read it only. */
+  /** The full time to live in seconds, which the session slides to; undefined to read it only. */
   readonly slideSeconds: number | undefined;
 }
 
@@ -265,7 +265,7 @@ export interface WindowVerdict {
   readonly limit: number;
   /** Requests still free in the window; 0 on refusal. */
   readonly remaining: number;
-  /** Epoch milliseconds of the store's clock at which the oldest counted entry leaves the window. */
+  /** Epoch milliseconds, by the store's clock, when the oldest counted entry leaves the window. */
   readonly resetAt: number;
   /** Milliseconds from now until `resetAt`, by the store's clock. */
   readonly resetInMs: number;
@@ -286,20 +286,22 @@ export interface Admission {
   readonly grant: GrantLookup;
 }
 
-/** A session after it was read and slid; undefined if it is absent, or none was asked for. A failed store is not "not found". */
+/**
+ * A session after it was read and slid; undefined if it does not exist, or none was requested. A failed store is not "not found".
+ */
 export type SessionLookup =
   | { readonly record: SessionRecord | undefined }
   | { readonly failure: unknown };
 
-/** An absent session, or none was asked for. */
+/** The session does not exist, or none was requested. */
 export const NO_SESSION: SessionLookup = { record: undefined };
 
-/** The version of a grant in the store; undefined if there is no such grant, or none was asked for. */
+/** The version of a grant in the store; undefined if it does not exist, or none was requested. */
 export type GrantLookup = { readonly version: string | undefined } | { readonly failure: unknown };
 
 export const NO_GRANT: GrantLookup = { version: undefined };
 
-/** The admission of a request for which the store was not asked, or that has no grant. */
+/** The admission of a request that the store was not asked about, or that has no grant. */
 export const NOT_COUNTED: Admission = {
   verdict: undefined,
   entry: undefined,
@@ -310,7 +312,7 @@ export const NOT_COUNTED: Admission = {
 /** Characters of base64url at the start of a grant's value: 12 random bytes, new after each change. */
 export const GRANT_VERSION_LENGTH = 16;
 
-/** Returns true if a grant that was asked for is absent; a failed store has not said so. */
+/** Returns true if a requested grant does not exist; a failed store has not said so. */
 export const isMissingGrant = (grant: GrantLookup): boolean =>
   'version' in grant && grant.version === undefined;
 

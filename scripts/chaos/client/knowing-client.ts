@@ -1,6 +1,5 @@
-// A client that knows the right answer of every call that it makes: which sessions are alive and whose they
-// are, which have ended, which tokens are good. Ids and messages are never used twice, so that an answer
-// meant for somebody else is seen.
+// A client that knows the right answer to every call that it makes: which sessions are alive and whose they are, which have
+// ended, which tokens are good. Ids and messages are never used twice, so that an answer meant for somebody else is seen.
 import {
   type Call,
   createCallOfNoSession,
@@ -25,7 +24,7 @@ export interface KnowingClient {
   ping(): Promise<AnswerKind>;
   /** A call of the stateless era. */
   callStateless(): Promise<AnswerKind>;
-  /** From now on these refusals are true; beside 503 for overload none where none is named. */
+  /** From now on only these refusals are correct, in addition to 503 for overload. */
   allow(...refusals: readonly Refusal[]): void;
   /** Whether sessions opened or ended in the last `ms` are there nobody knows any more. */
   forgetRecent(ms: number): void;
@@ -58,7 +57,7 @@ export function createKnowingClient(
   requester: Requester,
   users: Users,
   tally: Tally = createTally(),
-  /** Of several replicas: until then, the answer of another may be that of before. */
+  /** Of several replicas: until then, another may still give the earlier answer. */
   endsHoldAfterMs = 0,
 ): KnowingClient {
   let alive: KnownSession[] = [];

@@ -18,7 +18,7 @@ export interface LongCallsOptions {
   readonly count: number;
   readonly shortestMs: number;
   readonly longestMs: number;
-  /** Milliseconds from its start in which a call whose connection breaks has nothing to come back with yet. */
+  /** Milliseconds from its start when a call whose connection breaks cannot be resumed yet. */
   readonly mayFailFirstMs: number;
 }
 
@@ -35,7 +35,7 @@ export async function startLongCalls(options: LongCallsOptions): Promise<LongCal
       const transport = new StreamableHTTPClientTransport(new URL('/mcp', url), {
         requestInit: { headers: { authorization: `Bearer ${await getToken()}` } },
       });
-      // A connection that breaks is told here, too.
+      // A connection that breaks is reported here, too.
       transport.onerror = () => {};
       await client.connect(transport);
       return client;

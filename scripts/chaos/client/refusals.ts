@@ -2,7 +2,7 @@
 import type { Answer, Response } from './requester.ts';
 
 export type Refusal =
-  /** The store does not answer. */
+  /** The store is unavailable. */
   | 'store'
   /** The process has more to do than it can. */
   | 'overload'

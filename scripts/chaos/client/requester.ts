@@ -35,7 +35,7 @@ const HANG_MS = 15_000;
 
 export interface RequesterOptions {
   readonly connections: number;
-  /** Of each request, beside its own. */
+  /** Headers of each request, in addition to its own. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 

@@ -1,4 +1,4 @@
-// A process of its own that holds slow connections: thousands of them would stall the client that measures.
+// A separate process that holds slow connections: thousands of them would stall the client that measures.
 import { once } from 'node:events';
 import {
   type ManualConnection,

@@ -59,7 +59,7 @@ export const limitFaults: readonly Fault[] = ROWS.map(({ name, title, start }) =
     for (let round = 0; round < stage.choose({ full: 50, short: 2 }); round += 1) {
       const before = whole.count('good');
       const each = AT_ONCE / urls.length;
-      // Each round comes from an address of its own.
+      // Each round comes from a different address.
       const headers = { 'x-forwarded-for': `10.0.${round >> 8}.${round & 255}` };
       const clients = await Promise.all(
         urls.map((url) =>

@@ -10,7 +10,7 @@ import { createTally, type Tally } from '../client/tally.ts';
 import { checkCount, checkFact, type Fault } from '../fault.ts';
 import type { Stage } from '../stage.ts';
 
-/** A login, and what is known of it: between the two moments either answer of a call is right. */
+/** A login, and what is known of it: between the two moments either answer to a call is right. */
 interface KnownLogin {
   readonly tokens: Tokens;
   isEnding: boolean;

@@ -1,4 +1,4 @@
-// Processes that are told to end, or are killed, alone and behind HAProxy.
+// Processes that are asked to end, or are killed, alone and behind HAProxy.
 
 import { freePort } from '../../../test/support/gateway/ports.ts';
 import type { RunningPostern } from '../../../test/support/gateway/process.ts';

@@ -1,4 +1,4 @@
-// A gateway over a Redis that keeps what it was told, and a client that calls it all the time.
+// A gateway over a Redis that keeps what is written to it, and a client that calls it all the time.
 import type { Env, RunningPostern } from '../../../test/support/gateway/process.ts';
 import { type RedisServer, startRedis } from '../../../test/support/stores/redis.ts';
 import type { KnowingClient } from '../client/knowing-client.ts';

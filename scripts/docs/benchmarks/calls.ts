@@ -16,25 +16,25 @@ export function renderCalls(results: CallResults): string {
 
 ${renderMachine(machine)}
 
-Each figure is the median of ${plan.rounds} rounds of ${plan.seconds} s, each after ${plan.leadInSeconds} s of the same load that does not count. While the others
-have their turn a server is suspended (SIGSTOP), so that no timer of one runs in the round of another. For a third of a second after such a pause each
-of them, the floor too, serves half as many calls: caches have forgotten it, memory is new, and timers are late. Without that lead, such beginnings
-are the 99th percentile of a round.
+Each figure is the median of ${plan.rounds} rounds of ${plan.seconds} s. Before each round, the server is warmed up with ${plan.leadInSeconds} s of the same load, which is not counted.
+A server is suspended (SIGSTOP) during the other servers' rounds, so that its timers do not run then. For about a third of a second after that pause, every
+server, including the floor, handles only half as many calls: caches are cold, memory is newly allocated, and timers are late. Without the warm-up, this
+slow phase would determine a round's 99th percentile.
 
-**× floor** is the floor's CPU per request divided by the row's, **× bare** that of bare \`node:http\`: higher is better, 2 means half
+**× floor** is the floor's CPU per request divided by the row's; **× bare** is the same for bare \`node:http\`. Higher is better: 2 means half
 the CPU. Absolute figures differ between machines; compare ratios.
 
 ${tables.join('\n')}
 ${CONTESTANTS_TEXT}
 ## Goals
 
-The goals of the project, and what this run reached. The first number is the result, the one in brackets the goal.
+This table compares the results of this run with the project's goals. The first number is the result; the goal is in brackets.
 
 ${renderGoals(results)}
 The columns: the CPU per request of the floor or of bare, divided by ours; our p99 and p50, divided by the floor's; the
 CPU of the better of the official SDK and fastmcp, divided by ours; and our CPU, divided by the floor's, against
-that of servers and gateways in other languages. These were not measured here. The same work on another machine took
-them so many times the floor's CPU there: ${PEERS.map(({ name, ratio }) => `${name} ${ratio}`).join(', ')}. The last one
+that of servers and gateways in other languages. These were not measured here. On another machine, the same work took
+these multiples of the floor's CPU on that machine: ${PEERS.map(({ name, ratio }) => `${name} ${ratio}`).join(', ')}. The last one
 keeps its session in memory and has no limits and no store.
 `;
 }
@@ -57,7 +57,7 @@ export function renderMachine({
 function renderLoad(loadAverage: number | undefined): string {
   if (loadAverage === undefined) return '';
   if (loadAverage < 0.5) return ' Nothing else ran.';
-  return ` **Other work ran on the machine, too** (load average ${loadAverage.toFixed(1)} before the run): latencies are higher than they need be.`;
+  return ` **Other work ran on the machine, too** (load average ${loadAverage.toFixed(1)} before the run): latencies are higher than on an idle machine.`;
 }
 
 function renderCallTable({ series, promotedKb }: CallResults, connections: number): string {
@@ -106,14 +106,9 @@ const CONTESTANTS_TEXT = `### Who does what
 ${renderTable(
   ['Contestant', 'Token', 'Limits', 'Session'],
   [
-    ['bare `node:http`', 'not looked at', 'none', 'none'],
+    ['bare `node:http`', 'not checked', 'none', 'none'],
     ['floor', 'signature and claims', 'two, in Redis', 'in Redis, extended by each call'],
-    [
-      'official SDK, fastmcp',
-      'signature and claims, by jose',
-      'none',
-      'in the memory of the process',
-    ],
+    ['official SDK, fastmcp', 'signature and claims, by jose', 'none', 'in process memory'],
     [
       'Postern, session',
       'signature and claims',
@@ -128,14 +123,14 @@ ${renderTable(
     ],
   ],
 )}
-Bare \`node:http\` parses the JSON and answers the bytes that Postern answers. The floor is the least that a gateway with
-tokens, limits and shared sessions has to do: one check of the token by \`node:crypto\`, one script in Redis. It checks no
+Bare \`node:http\` parses the JSON and returns the same bytes as Postern. The floor does the bare minimum for a gateway with
+tokens, limits and shared sessions: one check of the token by \`node:crypto\`, one script in Redis. It checks no
 origin, host, body size or schema, writes no log and no metrics, and handles no errors.
 
-“Signatures remembered” means that a signature which was valid once is recognized by the hash of its token, while the claims
-are checked on every call. That is how Postern runs by default; \`TOKEN_SIGNATURE_MEMORY=0\` has every signature verified.
+“Signatures remembered” means that a signature is verified only the first time; after that, the token is recognized by its hash. The claims
+are checked on every call. This is Postern's default; with \`TOKEN_SIGNATURE_MEMORY=0\`, every signature is verified every time.
 
-“Promoted” is how much of what a request allocates the garbage collector moves to the old generation, because it outlives the quick
-collections of the new one.
-It is measured in a run of its own with 32 connections.
+“Promoted” is the part of a request's allocations that survives the quick collections of the new generation, so that the
+garbage collector moves it to the old generation.
+It is measured in a separate run with 32 connections.
 `;

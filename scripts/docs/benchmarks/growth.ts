@@ -42,12 +42,12 @@ export function renderMemory({ machine, results }: MemoryResults): string {
     row.requests.toLocaleString('en'),
     `${row.growthMbPerMillion.toFixed(1)} MB`,
   ]);
-  const head = ['Store', 'At rest', 'Most under load', 'Requests', 'More per million requests'];
+  const head = ['Store', 'At rest', 'Peak under load', 'Requests', 'Growth per million requests'];
   return `## Memory
 
 Resident memory, with goals of at most ${REST_GOAL_MB} MB at rest and ${LOAD_GOAL_MB} MB under load. The last column is the slope of a straight
-line through the samples after the first tenth of the requests; times ten, it says what ten million requests would
-add. Measured on ${machine.date}.
+line through the samples after the first tenth of the requests; multiply it by ten for the growth after ten million
+requests. Measured on ${machine.date}.
 
 ${renderTable(head, rows)}`;
 }
@@ -64,14 +64,14 @@ export function renderStreams({ machine, results }: StreamsResults): string {
   return `### Open streams
 
 Resident memory of one process with ${streams} idle sessions whose clients keep a stream open (\`MCP_STREAMS\`), with a goal of at
-most ${STREAMS_GOAL_MB} MB; then what each stream takes with its session and connection, and how much of that is heap. Measured
+most ${STREAMS_GOAL_MB} MB; the other columns show how much each stream takes, including its session and connection, and how much of that is heap. Measured
 on ${machine.date}.
 
 ${renderTable(['Store', `${streams} open streams`, 'Each', 'Of that, heap'], rows)}`;
 }
 
 export function renderStart({ machine, results }: StartResults): string {
-  // Results from before a start was compared with that of Node.js itself have neither.
+  // Results from before startup was compared with Node.js itself have neither.
   const isCompared = results.every(({ version, ratio }) => version && ratio);
   const rows = results.map(({ store, version = '', medianMs, slowestMs, ratio = 0 }) => [
     STORE_NAMES[store],
@@ -87,9 +87,9 @@ export function renderStart({ machine, results }: StartResults): string {
     'Slowest',
     ...(isCompared ? ['Times `node -e 0`'] : []),
   ];
-  return `## Start
+  return `## Startup
 
-From the start of the process to the first answer of \`/health\`, with a goal of at most ${START_GOAL_MS} ms. Measured on ${machine.date}.
+Time from process start to the first response from \`/health\`, with a goal of at most ${START_GOAL_MS} ms. Measured on ${machine.date}.
 
 ${renderTable(header, rows)}`;
 }

@@ -29,6 +29,6 @@ that on ${own} in the same round: below 1 is better.
 ${renderMachine(machine)}
 
 ${renderTable(['', 'Node.js', 'CPU µs', `× ${own}`, 'p50 ms', 'p99 ms', 'Memory MB'], rows)}
-From the start of Postern with Redis to its first answer: ${times.join(', ')} (medians).
+Median time from process start to the first response, with Redis: ${times.join(', ')}.
 `;
 }

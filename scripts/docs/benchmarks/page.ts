@@ -27,11 +27,11 @@ export function renderBenchmarksPage(): string {
 
 const INTRODUCTION = `# Benchmarks
 
-How much CPU does a call of a tool cost, and how long does it take? This page compares Postern with:
+How much CPU does a tool call cost, and how long does it take? This page compares Postern with:
 
 - MCP servers without limits and shared sessions: the official SDK, and fastmcp;
-- the **floor**: a small server that does the least that a gateway with tokens, limits and shared sessions has to do;
-- **bare** \`node:http\`: the least that any HTTP server on Node.js does.
+- the **floor**: a small server that does the bare minimum for a gateway with tokens, limits and shared sessions;
+- **bare** \`node:http\`: the minimum for any HTTP server on Node.js.
 
 The call is \`tools/call\` of \`service_ping\` with an RS256 token. Postern checks the token, counts the request in two rate
 limits, reads the session, extends it and runs the tool.
@@ -42,16 +42,16 @@ const NOTHING_PUBLISHED = `No figures were published for this version yet. [Repe
 
 const METHOD = `## How it is measured
 
-- Two cores: the server has one for itself, the load generator (wrk) and Redis share the other.
-- Every contestant is a process of its own. In each round every one of them runs once, in an order that rotates, so
-  that a slow moment of the machine affects all alike. Ratios are computed within a round; the tables have their medians.
-- CPU is what the operating system counted for the process, all threads, user and system, divided by the requests.
-- Every answer is compared with the right one, byte by byte, with its own id and all headers. One wrong answer voids the row.
-- wrk waits for an answer before it sends the next request on a connection. A slow server is therefore asked less, and
-  p99 is that of a server under full load: lower load has lower latencies.
+- Two cores: the server has one to itself; the load generator (wrk) and Redis share the other.
+- Every contestant is a separate process. In each round, each of them runs once, in rotating order, so
+  that a slow moment on the machine affects all of them equally. Ratios are computed within a round; the tables have their medians.
+- CPU is the user and system time that the operating system counted for all threads of the process, divided by the number of requests.
+- Every answer is compared byte by byte with the expected one, including its id and all headers. One wrong answer voids the row.
+- wrk waits for an answer before it sends the next request on a connection. A slow server therefore gets fewer requests, and
+  p99 is measured under full load: under less load, latencies are lower.
 
-What is not measured: many different users and tokens at once (all calls have one token and one session, so a
-remembered signature is always found), networks (everything is on one machine), TLS, large bodies, streams, and tools
+What is not measured: many different users and tokens at once (all calls share one token and one session, so the
+signature is always remembered), networks (everything is on one machine), TLS, large bodies, streams, and tools
 that do something.
 
 ## Repeat it
@@ -69,7 +69,7 @@ npm run bench -- calls --node 24,26
 npm run bench -- --help
 \`\`\`
 
-It needs Linux, two cores, and \`wrk\` and \`redis-server\`; as root on Debian they are installed if missing. The first run
-installs the packages of the other contestants into \`bench/contestants\`. Nothing else should run meanwhile.
+It needs Linux, two cores, and \`wrk\` and \`redis-server\`; on Debian, if you run it as root, it installs them if they are missing. The first run
+installs the packages of the other contestants into \`bench/contestants\`. Nothing else should run at the same time.
 \`--publish\` writes the results into this page; the raw ones are in \`docs/assets/benchmarks.json\`.
 `;

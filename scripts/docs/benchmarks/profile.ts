@@ -12,8 +12,8 @@ export function renderProfile({ machine, results }: ProfileResults): string {
   const labels = new Map(CONTESTANTS.map(({ name, label }) => [name, label]));
   return `## Where the time goes
 
-Microseconds of CPU per request with 32 connections, by V8's sampling profiler, in a run of its own: the profiler costs time,
-too. What a function of Node.js does for another part counts as Node.js. Measured on ${machine.date}.
+Microseconds of CPU per request with 32 connections, measured with V8's sampling profiler in a separate run, because the profiler itself
+takes time. Time spent in a Node.js function counts as Node.js, whichever part called it. Measured on ${machine.date}.
 
 ${renderParts(results, labels)}`;
 }
@@ -23,17 +23,17 @@ export function renderRelayProfile({ machine, results }: RelayProfileResults): s
   const sizes = [...new Set(results.map(({ size }) => size))];
   const tables = sizes.map(
     (size) =>
-      `### Passing on: ${size}
+      `### Forwarding: ${size}
 
 ${renderParts(
   results.filter((result) => result.size === size),
   labels,
 )}`,
   );
-  return `## Where the time goes when a call is passed on
+  return `## Where the time goes when a call is forwarded
 
-As [above](#where-the-time-goes), for what passes on. What Postern takes beyond the floor is what the floor does not do: limits, a session,
-the message and its answer looked at, rules, metrics. Measured on ${machine.date}.
+The same as [above](#where-the-time-goes), for forwarded calls. Postern takes more than the floor because it does more: it applies limits and rules, keeps
+a session, inspects the message and its answer, and counts metrics. Measured on ${machine.date}.
 
 ${tables.join('\n')}`;
 }

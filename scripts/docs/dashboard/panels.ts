@@ -210,7 +210,7 @@ export const ROWS: readonly Row[] = [
       },
       {
         title: 'Logins',
-        about: 'With tokens of the gateway. Those that end of age are not counted.',
+        about: 'With gateway tokens. Those that end of age are not counted.',
         unit: 'ops',
         queries: [['{{status}}', sumBy('status', 'oauth_grants_total')]],
       },

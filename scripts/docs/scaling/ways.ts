@@ -212,7 +212,7 @@ STORE_READS=tracked          # then: one Redis or Sentinel, Redis 6 or later
 - **While Redis is down**, a process still counts against its share until it expires (5 s at most); then every request passes, as with \`log\`. Calls in sessions fail as with the defaults: a
   process knows a session for 100 ms without Redis.
 
-[Leased counting](reference/limits.md#leased-counting) and [Tracked reads](reference/limits.md#tracked-reads) have the details.
+[Leased counting](reference/limits.md#leased-counting) and [Tracked reads](reference/limits.md#tracked-reads) give the details.
 
 `;
 

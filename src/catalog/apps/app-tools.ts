@@ -62,7 +62,7 @@ export const toSharedUri = (server: string, ownUri: string): string =>
     ? `${ownUri.slice(0, SCHEME_LENGTH)}${server}/${ownUri.slice(SCHEME_LENGTH)}`
     : ownUri;
 
-/** Undefined for a URI that `toSharedUri` would never return. A server of that name need not exist. */
+/** Undefined for a URI that `toSharedUri` would never return. A server of that name may not exist. */
 export function readSharedUri(uri: string) {
   const slash = isAppUri(uri) ? uri.indexOf('/', SCHEME_LENGTH) : -1;
   if (slash === -1) return undefined;

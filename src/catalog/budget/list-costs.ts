@@ -24,7 +24,7 @@ export interface ListCost {
   readonly kind: 'all' | 'server' | 'view';
   /** Name of the server or view; `''` for `/mcp`. */
   readonly name: string;
-  /** Shown to people in place of a view's name. */
+  /** Shown to people instead of a view's name. */
   readonly title?: string | undefined;
   /** The number of tools that are listed. */
   readonly tools: number;
@@ -80,8 +80,8 @@ export async function measureLists(
 type PlannedView = ReturnType<typeof createPlannedView>;
 
 /**
- * `isUnknown` is true if the list of a server is not, or not completely, known. `name` is that of the server or view; `''` for
- * `/mcp`.
+ * `isUnknown` is true if the list of a server is not, or not completely, known. `name` is the name of the server or view; `''`
+ * for `/mcp`.
  */
 function listPaths(
   servers: readonly string[],

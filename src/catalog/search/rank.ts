@@ -133,7 +133,7 @@ const PARTS: readonly Part[] = [
 
 const readText = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** Names of arguments that are used. */
+/** Argument names that are used. */
 const MAX_PARAMS = 100;
 
 /** Memoized for as long as the list with the entry exists: it does not depend on the caller. */
@@ -233,7 +233,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Removes English endings, so that `creates`, `creating` and `creation` become the same term. The result need not be a word.
+ * Removes English endings, so that `creates`, `creating` and `creation` become the same term. The result may not be a word.
  */
 function stem(word: string): string {
   if (word.length <= 3 || !ENGLISH.test(word)) return word;
@@ -367,7 +367,7 @@ const meanings = new Map<string, string[]>();
 for (const [at, line] of MEANINGS.trim().split('\n').entries()) {
   for (const word of line.split(' ')) {
     const known = meanings.get(stem(word)) ?? [];
-    // Distinct from every term of a text.
+    // Distinct from every term of the text.
     meanings.set(stem(word), [...known, `=${at}`]);
   }
 }

@@ -63,7 +63,7 @@ const DEFINITIONS: Readonly<Record<SearchTool, Definition>> = {
       properties: {
         names: {
           type: 'array',
-          items: toolName('Name of a tool, as search_tools tells it.'),
+          items: toolName('Name of a tool, as returned by search_tools.'),
           minItems: 1,
           maxItems: MAX_LIMIT,
         },
@@ -78,7 +78,7 @@ const DEFINITIONS: Readonly<Record<SearchTool, Definition>> = {
     inputSchema: {
       type: 'object',
       properties: {
-        name: toolName('Name of the tool, as search_tools tells it.'),
+        name: toolName('Name of the tool, as returned by search_tools.'),
         arguments: { type: 'object', description: 'Its arguments, as its inputSchema says.' },
       },
       required: ['name'],
@@ -143,7 +143,7 @@ const MAX_SHORT_NAME = 64;
  */
 export async function showTools(entries: readonly Entry[], reason: 'found' | 'named') {
   const countTokens = await loadCountTokens();
-  // Names of tools that are not shown completely.
+  // Tool names that are not shown completely.
   const leftOut: string[] = [];
   let left = MAX_TOKENS;
   const tools = entries.flatMap((entry, at): readonly JsonObject[] => {
@@ -196,8 +196,8 @@ const EXAMPLES = [5, 3, 1, 0] as const;
 const MAX_EXAMPLE = 40;
 
 /**
- * Uses only names of tools that passed the lock, the rules and the guards for this caller: a server's description of itself would
- * appear as the gateway's own words.
+ * Names only tools that passed the lock, the rules and the guards for this caller: a server's description of itself would appear
+ * as the gateway's own words.
  */
 export function describeServers(entries: readonly Entry[]): string {
   const names = new Map<string, string[]>();
@@ -229,7 +229,7 @@ function describe(servers: ServerTools, count: number, left = 0): string {
     const told = examples.length === 0 ? '' : `: ${examples.join(', ')}${more}`;
     return `${server === BUILT_IN ? 'the gateway' : server} (${countNoun(tools.length, 'tool')}${told})`;
   });
-  return `There are tools of ${parts.join('; ')}${left > 0 ? `; and ${countNoun(left, 'other server')}` : ''}.`;
+  return `There are tools from ${parts.join('; ')}${left > 0 ? `; and ${countNoun(left, 'other server')}` : ''}.`;
 }
 
 /** Picks `count` tools spread over the list, since servers group their tools by subject. */

@@ -1,4 +1,4 @@
-// Declares commands as rows, from which the parser, the help, the completions and docs/cli.md are generated.
+// Declares commands as rows; the parser, the help, the completions and docs/cli.md are generated from them.
 
 import type { Invocation } from './invocation.ts';
 

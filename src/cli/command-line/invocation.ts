@@ -1,4 +1,4 @@
-// Suggests command lines in the form in which the user started this process.
+// Suggests command lines in the form that the user started this process with.
 
 import { existsSync } from 'node:fs';
 import { basename, dirname, relative } from 'node:path';
@@ -7,8 +7,8 @@ import { PACKAGE_ROOT } from '../../platform/own-files.ts';
 import { toShellWord } from '../../platform/text.ts';
 
 /**
- * The process of a command, with its input and output except files; tests pass their own. The current folder is that of the real
- * process.
+ * The process of a command, with its input and output except files; tests pass their own. The current folder always comes from
+ * the real process.
  */
 export interface Invocation {
   readonly process: InvokedProcess;
@@ -31,7 +31,7 @@ export interface InvokedProcess {
 export type Texts<Name extends string> = Readonly<Record<Name, string | undefined>>;
 export type Flags<Name extends string> = Readonly<Record<Name, boolean>>;
 
-/** The parts of the process from which suggestions derive how the user typed the command. */
+/** The parts of the process that show suggestions how the user typed the command. */
 export type TypedAs = Pick<InvokedProcess, 'argv' | 'env'>;
 
 /** `postern connect`, `npx postern connect` or `node dist/cli/main.js connect`. */

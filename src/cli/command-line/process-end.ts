@@ -7,7 +7,7 @@ import { hasWritesUnderWay, holdWritesBack } from '../../store/embedded/writes-u
 import { isRunByNpx } from './invocation.ts';
 
 /**
- * Ctrl+C reaches npm and the service alike, and npm forwards its own: a second interrupt within this time (in milliseconds)
+ * Ctrl+C reaches both npm and the service, and npm forwards its own: a second interrupt within this time (in milliseconds)
  * counts as the same one.
  */
 const REPEATED_INTERRUPT_MS = 200;
@@ -43,7 +43,7 @@ export function stayAlive<Result>(work: Promise<Result>): Promise<Result> {
 
 const LOOK_FOR_NPX_MS = 1000;
 
-/** npx does not forward signals: once npx is gone, its child has to end, or it would hold the port unnoticed. */
+/** npx does not forward signals: once npx has exited, its child has to end, or it would hold the port unnoticed. */
 export function endWithNpx(): void {
   if (!isRunByNpx(process.env)) return;
   const npx = process.ppid;

@@ -280,7 +280,7 @@ const describeResource = (
   jwt: { sign: { alg: 'RS256' } },
 });
 
-/** The keys with which the development provider signs tokens and cookies. */
+/** The keys that the development provider uses to sign tokens and cookies. */
 interface ProviderKeys {
   /** A private RS256 key as a JWK (RFC 7517). */
   readonly signing: JsonWebKey;

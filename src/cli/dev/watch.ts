@@ -32,8 +32,8 @@ export async function watch(options: Texts<'catalog' | 'config'>): Promise<void>
   process.on('SIGINT', end);
 
   for (;;) {
-    // Stamps are taken before the start, so that a change during loading counts. The list is rebuilt: .env may name other files
-    // by now.
+    // Stamps are taken before startup, so that a change during loading counts. The list is rebuilt: .env may name other files by
+    // now.
     const files = findFiles(options);
     const before = takeStamps(files);
     // Runs the same command line in this terminal. The IPC channel lets the child notice that this process was killed.
@@ -83,7 +83,7 @@ export function joinWatcher(): readonly string[] {
   return changed === '' ? [] : changed.split(', ');
 }
 
-/** Reports that the start succeeded: later failures wait for a change. */
+/** Reports that startup succeeded: later failures wait for a change. */
 export const tellWatcher = (): void =>
   void process.send?.('serving', undefined, undefined, () => {});
 
@@ -141,7 +141,7 @@ function listEntries(folder: string) {
  */
 async function waitForChange(files: WatchedFiles, before: Stamps, isDown: () => boolean) {
   for (let [last, tookMs] = [before, 0]; ; ) {
-    // Scanning a folder with very many files takes time.
+    // Scanning a folder with a lot of files takes time.
     await pause(Math.max(LOOK_EVERY_MS, 20 * tookMs));
     const startedAt = performance.now();
     const now = takeStamps(files);

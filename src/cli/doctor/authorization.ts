@@ -291,7 +291,7 @@ export interface KnownClient {
   readonly becomesKnown: 'registers' | 'document' | 'client ID';
   /** True if the client compares the issuer of the metadata with its address; undefined if unknown. */
   readonly comparesIssuer: boolean | undefined;
-  /** The address to which the browser returns; a loopback address may have any port. */
+  /** The address that the browser returns to; a loopback address may have any port. */
   readonly redirectUri: string;
   /** The vendor's servers connect to the gateway, not the user's machine. */
   readonly isHosted?: true;

@@ -71,7 +71,8 @@ import {
 } from './walk.ts';
 
 /**
- * `url` is that of a running gateway; without it, the settings at hand are checked. Exits with code 1 if there is a failure.
+ * `url` is the address of a running gateway; without it, the settings at hand are checked. Exits with code 1 if there is a
+ * failure.
  *
  * @throws UsageError, StartError
  */
@@ -240,7 +241,7 @@ const leaveOutStore = (checks: readonly Check<Walk>[]) =>
 const hasFailed = (findings: readonly Finding[], name: string) =>
   findings.some(({ check, status }) => check === name && status === 'failure');
 
-// The checks in order; for a running gateway, in the order in which a client makes these requests.
+// The checks in order; for a running gateway, in the order a client makes these requests.
 
 /** Readiness, and the gateway's own idea of its address. */
 const ENTRY_CHECKS: readonly Check<Walk>[] = [healthCheck, challengeCheck];

@@ -188,7 +188,7 @@ function renderSummary(findings: readonly Finding[]) {
   return `${[failures, ...others].join(', ')}.`;
 }
 
-/** Failures that block everything else come first; others follow in the order in which they were found. */
+/** Failures that block everything else come first; others follow in the order they were found. */
 const ROOTS = [/^settings(\.|$)/, /^store(\.|$)/, /^gateway\.(reachable|certificate)$/, /^/];
 
 /** One sentence: what to fix first, and how. Undefined if nothing failed. */

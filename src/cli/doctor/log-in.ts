@@ -188,7 +188,7 @@ export function readErrorData({ json }: ProbeAnswer): JsonObject {
   return isObject(error) && isObject(error.data) ? error.data : {};
 }
 
-/** The reason by which programs distinguish refusals. */
+/** The reason that programs use to distinguish refusals. */
 export function readReason(answer: ProbeAnswer): string | undefined {
   const { reason } = readErrorData(answer);
   return typeof reason === 'string' ? reason : undefined;

@@ -107,7 +107,7 @@ const ADVICE: readonly (readonly [sign: RegExp, setting: string, remedy: string]
   [/resource/, 'BASE_URL', 'check that BASE_URL is the address that clients use.'],
 ];
 
-/** Tests the authorization request with which the browser reaches the provider. */
+/** Tests the authorization request that takes the browser to the provider. */
 export const providerLoginCheck = defineCheck({
   section: 'Login',
   needsStore: LOGIN_NEEDS_STORE,

@@ -245,7 +245,7 @@ const REFRESH_TOKEN = failure(
   },
 );
 
-/** Findings by the `reason` (§7.1) for which a running gateway rejected the token. */
+/** Findings by the `reason` (§7.1) that a running gateway gave for rejecting the token. */
 const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'>> = new Map([
   [
     'token_revoked',
@@ -359,7 +359,7 @@ const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undef
 
 const OWN_TOKENS_ONLY = 'send a token of the gateway: tokens from this provider are not accepted.';
 
-/** The reason why access tokens of a provider are opaque. */
+/** The reason why a provider's access tokens are opaque. */
 const OPAQUE: Partial<Readonly<Record<Provider, string>>> = {
   auth0:
     'Auth0 issues opaque tokens if no API was requested: create an API and set OIDC_AUDIENCE to its identifier.',
@@ -420,7 +420,7 @@ function judgeLifetime(token: string) {
   });
 }
 
-/** Reports checks that require a token of the provider. */
+/** Reports checks that require a provider token. */
 const reportMissingToken = (baseUrl: string) =>
   unknown(
     'token',

@@ -275,7 +275,7 @@ const isAsked = ({ isRequired, isSecret, choices, format }: JsonObject) =>
 /** Also matches at the end: the appended text may begin with a brace. */
 const COULD_BE_VARIABLE = /\$(\{|$)/;
 
-/** @throws ServerJsonError for a value that is not a text or would read the gateway's environment. */
+/** @throws ServerJsonError for a value that is not a string or would read the gateway's environment. */
 function readText(value: unknown, what: string) {
   if (typeof value !== 'string')
     throw new ServerJsonError(`${show(what)} must be a text, not ${show(value)}.`);

@@ -1,4 +1,4 @@
-// `postern init`: creates a folder from which `postern dev` starts.
+// `postern init`: creates a folder that `postern dev` can start from.
 import { existsSync, lstatSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, extname, resolve } from 'node:path';

@@ -1,4 +1,4 @@
-// Moves apparent secrets out of a server's entry, and writes variables in their place.
+// Replaces apparent secrets in a server's entry with variables.
 
 import { SETTINGS } from '../../config/config.ts';
 import { hasVariable, toVariableName } from '../../config/file/expand.ts';

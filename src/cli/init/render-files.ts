@@ -147,7 +147,7 @@ const QUOTES = ["'", '"', '`'];
 const BREAK = /[^\P{Cc}\t\n]|[\u2028\u2029]/u;
 
 /**
- * Quotes the value if needed, always in one line: to Docker, a second line would be a setting of its own, such as
+ * Quotes the value if needed, always in one line: to Docker, a second line would be a separate setting, such as
  * AUTH_REQUIRED=false. Undefined for a value that does not fit on one line.
  */
 export function renderEnvLine(name: string, value: string): string | undefined {
@@ -178,7 +178,7 @@ interface InitResult {
   readonly answers: InitAnswers;
   /** File names. */
   readonly written: readonly string[];
-  /** The file from which secrets were copied, as the user named it. */
+  /** The file that secrets were copied from, as the user named it. */
   readonly secretsFile: string | undefined;
   /** True if the package is in node_modules of this folder. */
   readonly isInstalled: boolean;
@@ -231,7 +231,7 @@ export function describeNextSteps(
   ].join('\n');
 }
 
-/** From this column on, explanations go below the setting instead of beside it. */
+/** From this column on, explanations go below the setting instead of next to it. */
 const WIDE = 40;
 
 function renderSteps(steps: readonly (readonly string[])[]) {
@@ -244,7 +244,7 @@ function renderSteps(steps: readonly (readonly string[])[]) {
   });
 }
 
-/** Finds the argument of `npm install`: the checkout or archive from which this process came, or the registry's package. */
+/** Finds the argument of `npm install`: the checkout or archive that this process came from, or the registry's package. */
 function findPackage() {
   const root = fileURLToPath(PACKAGE_ROOT);
   if (SOURCE_FOLDER !== undefined) return relative(process.cwd(), root);

@@ -22,7 +22,7 @@ export type CallResult =
   /** No rule was evaluated, mostly because the name does not exist. */
   | 'unjudged';
 
-/** Undefined for other events, such as logins, and for the start of a call whose end has a line of its own. */
+/** Undefined for other events, such as logins, and for the start of a call whose end has its own line. */
 type ReadLine = ReturnType<typeof readLine>;
 
 /** @throws UsageError if the file cannot be read. */

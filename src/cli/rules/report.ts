@@ -209,7 +209,7 @@ export function createTally(rules: readonly RuleConfig[]) {
   const unknown = new Map<string, UnknownCalls>();
   /** Allowed calls that now require approval first (§27). */
   const asked = new Map<string, CountedCalls & { readonly ask: AskWhom }>();
-  /** Allowed calls for which it is unknown whether they require approval. */
+  /** Allowed calls that may or may not require approval. */
   const mayBeAsked = new Map<string, UnknownCalls>();
   const used = new Map(rules.map(({ place }) => [place, new Map<string, Usage>()]));
 

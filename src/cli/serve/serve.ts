@@ -37,7 +37,7 @@ interface GatewayLife {
   handleEnd(close: () => Promise<void>): void;
   readonly alsoClose?: () => Promise<void>;
   readonly configFile?: ConfigFile | undefined;
-  /** Called once the gateway serves a changed configuration file or lock. */
+  /** Called when the gateway serves a changed configuration file or lock. */
   readonly onReload?: ((setup: Setup, changed: readonly string[]) => void) | undefined;
   readonly describeWithPort?: ((port: number) => string) | undefined;
 }

@@ -1,4 +1,4 @@
-// Reads and writes postern.lock beside the configuration file.
+// Reads and writes postern.lock, next to the configuration file.
 import { randomUUID } from 'node:crypto';
 import { constants, readFileSync } from 'node:fs';
 import { access, chmod, chown, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// Reads the configuration file and the lock beside it from disk.
+// Reads the configuration file and the lock next to it from disk.
 
 import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';

@@ -23,7 +23,7 @@ export interface LimitRule {
   readonly max: {
     readonly ip: number;
     readonly user: number | undefined;
-    /** Maximum for the login that a request belongs to, in place of its address (undefined: none is known). */
+    /** Maximum for the login that a request belongs to, instead of its address (undefined: none is known). */
     readonly grant: number | undefined;
     readonly global: number;
   };

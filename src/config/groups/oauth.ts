@@ -16,7 +16,7 @@ import { readStateSecret, type StoreConfig, stateSecrets } from './store.ts';
 
 export type OAuthConfig = ReturnType<typeof readOAuthConfig>;
 
-/** The gateway is an authorization server of its own, and a client of the provider. */
+/** The gateway is itself an authorization server, and a client of the provider. */
 export type BrokerConfig = Extract<OAuthConfig, { readonly mode: 'broker' }>;
 
 /** §4.6, §4.7: the gateway redirects clients to the provider. With a consent page there are records to seal. */

@@ -23,7 +23,7 @@ const ONE_HOUR_SECONDS = 3600;
 /** Some clients refresh on every session check once an access token expires in less than five minutes. */
 const MIN_ACCESS_SECONDS = 600;
 
-/** §5.11: the gateway issues tokens of its own. */
+/** §5.11: the gateway issues its own tokens. */
 export const ownTokenSettings = {
   acceptsProviderTokens: defineSetting('OAUTH_ACCEPT_PROVIDER_TOKENS', flag, {
     default: false,

@@ -198,12 +198,12 @@ const notRegistered = matching(
 );
 
 export const clientId = defineSetting('OAUTH_CLIENT_ID', notRegistered, {
-  summary: 'The client that you registered at the provider for the gateway.',
+  summary: 'The client that you registered with the provider for the gateway.',
   details:
     'The gateway’s clients log in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot log in without it.',
 });
 
-// The client registered at the provider for the gateway, and the endpoints it uses.
+// The client registered with the provider for the gateway, and the endpoints it uses.
 
 /** The gateway uses this client on behalf of its own clients. */
 const ownClientSettings = {

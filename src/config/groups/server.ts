@@ -120,7 +120,7 @@ export const siteSettings = {
   logoFile: defineSetting('SERVICE_LOGO_FILE', imageFile, {
     summary: 'The file of the logo on the front page.',
     details:
-      'An SVG, PNG, JPEG or WebP image of at most 1 MiB. It is read at start, and served at `/logo`.',
+      'An SVG, PNG, JPEG or WebP image of at most 1 MiB. It is read at startup, and served at `/logo`.',
   }),
   showsTools: defineSetting('SITE_SHOWS_TOOLS', flag, {
     default: false,
@@ -161,7 +161,7 @@ const shortText = textWith(
 export const serverCardSettings = {
   isServed: defineSetting('SERVER_CARD', flag, {
     default: false,
-    summary: 'Serve a server card, with which clients can find the gateway before they connect.',
+    summary: 'Serve a server card, which clients can use to find the gateway before they connect.',
     details:
       'It is at `/mcp/server-card`, and a catalogue that lists it is at `/.well-known/mcp/catalog.json`; the card of a server or view is at `/mcp/<name>/server-card`. All of them are public. They name no tools. See [the reference](reference/server-card.md#32-server-card-and-serverjson).',
   }),
@@ -183,7 +183,7 @@ export const serverCardSettings = {
 /** `https://mcp.example.com` becomes `com.example.mcp/postern`. An IP address cannot be reversed. */
 function deriveName(url: string) {
   const { hostname } = new URL(url);
-  // Not `isIP`: for a host name it compiles the IPv6 pattern, which adds 5 ms to the start.
+  // Not `isIP`: for a host name it compiles the IPv6 pattern, which adds 5 ms to the startup time.
   const isAddress = hostname.startsWith('[') || isIPv4(hostname);
   const name = hostname.replace(/^\[|\]$/g, '');
   const labels = isAddress ? [name] : name.split('.').filter(Boolean).reverse();

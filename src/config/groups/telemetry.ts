@@ -1,4 +1,4 @@
-// Settings of OpenTelemetry and of the audit log. The variables for traces are those of its specification.
+// Settings of OpenTelemetry and of the audit log. The variables for traces are defined by its specification.
 import { decodePercent } from '../../platform/json.ts';
 import { anyText, baseUrl, flag, oneOf, type Rule } from '../rules.ts';
 import { defineSetting, type Read, readAll } from '../setting.ts';

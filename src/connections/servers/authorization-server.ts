@@ -387,8 +387,8 @@ async function fetchResource(
 }
 
 /**
- * RFC 9728 §3.3. Many servers name their host, or a parent of their path, in place of their exact address: that is accepted within the same
- * origin, which belongs to the same operator.
+ * RFC 9728 §3.3. Many servers name their host, or a parent of their path, instead of their exact address: that is accepted within
+ * the same origin, which belongs to the same operator.
  */
 function isSameResource(resource: string, serverUrl: string) {
   if (!URL.canParse(resource)) return false;

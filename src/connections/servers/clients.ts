@@ -1,4 +1,4 @@
-// §24.2: finds the gateway's client at an authorization server: by configuration, by its client document, or by registration.
+// §24.2: finds the gateway's client for an authorization server: by configuration, by its client document, or by registration.
 
 import {
   type ClientAuthMethod,
@@ -106,8 +106,8 @@ export function chooseClientSource(
   hasDocument: boolean,
 ): ClientSource | undefined {
   if (clientId !== undefined) return 'configured';
-  // The document states that the gateway has neither secret nor key. It is also the same for all authorization servers: only
-  // `iss` distinguishes those that know the gateway by it.
+  // The document states that the gateway has neither secret nor key. It is also the same for all authorization servers, so the
+  // servers that identify the gateway by this document can only be told apart by `iss`.
   const isPublic = clientAuth === undefined || clientAuth === 'none';
   if (takesClientDocuments && sendsIssuer && hasDocument && isPublic) return 'document';
   return registrationUrl === undefined ? undefined : 'registered';

@@ -117,7 +117,7 @@ export function findAskProblems(
   },
   config: Pick<Config, 'auth' | 'admin' | 'oauth'>,
 ): readonly Problem[] {
-  // Guards decide in place of operators.
+  // Guards decide instead of operators.
   const hasDeciders =
     config.admin.groups.length > 0 || guards.some(({ on }) => on.includes('approval'));
 

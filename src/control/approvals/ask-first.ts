@@ -51,7 +51,7 @@ export function createAskFirst(
     approvalRounds?.passOn(() => approvals.beginRound(question.asked, { kind: 'approved', whom }));
   };
 
-  /** True in a later round of a call that has been approved meanwhile. */
+  /** True in a later round of a call that has been approved in the meantime. */
   async function goOn(question: Question, whom: AskWhom): Promise<boolean> {
     const { call, asked } = question;
     const brought = call.context.approvalRounds?.brought;
@@ -148,7 +148,7 @@ export function createAskFirst(
     relay.completeElicitation(elicitationId);
   }
 
-  // Operators, and guards in their place.
+  // Operators, or guards instead.
 
   async function askOperators(question: Question): Promise<void> {
     const { call, asked, relay } = question;

@@ -1,4 +1,4 @@
-// §26: compiles the guards of a configuration: which of them check what, and in which order.
+// §26: compiles the guards of a configuration: which of them check what, and the order.
 
 import type {
   Guard,

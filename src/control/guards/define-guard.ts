@@ -168,7 +168,7 @@ export function createRunWork(clock: Pick<Clock, 'monotonic'>) {
 
   async function finish<Result>(work: Steps<Result>, signal: GuardTurn['signal']): Promise<Result> {
     for (;;) {
-      // One step in each turn of the event loop, for all work together.
+      // One step per turn of the event loop, across all work.
       last = last.then(() => nextTurn());
       await last;
       if (signal?.aborted) throw new GuardFailure('the caller no longer waits for it');

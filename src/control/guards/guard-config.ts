@@ -109,7 +109,7 @@ export function createUseShape(kinds: readonly GuardKind[]): Shape<GuardUse> {
   });
 }
 
-/** Members of built-in guards, each once, with its kinds. */
+/** Members of built-in guards, without duplicates, with their kinds. */
 const describeShared = (comeWithIt: readonly GuardKind[]): readonly Member<unknown>[] =>
   [...new Set(comeWithIt.flatMap(besideOf))].map(({ name, shape, summary }) => {
     const kinds = comeWithIt.filter(({ members }) => members.some((one) => one.name === name));

@@ -16,7 +16,7 @@ export interface FoundText {
 }
 
 interface TextGuard {
-  /** In order of position. None is longer than `OVERLAP`. `name` is that of the member with the text. */
+  /** In order of position. None is longer than `OVERLAP`. `name` is the name of the member with the text. */
   find(text: string, form: Form, name: string): readonly FoundText[];
   /** The replacement text. */
   toMark(name: string): string;

@@ -58,7 +58,7 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
   const { fits, scopes } = compileWho(who);
   const { looksAtArgs, looksAtTool, looksAtAnnotations, evaluate } = condition;
   const allowed: RuleDecision = { kind: 'allowed', rule: place };
-  // One is enough: the client is told about the first.
+  // One is enough: the client only learns about the first.
   const missing: RuleDecision = {
     kind: 'scopes_missing',
     scopes: scopes?.slice(0, 1) ?? [],

@@ -282,7 +282,7 @@ export function createRuleMemory<Value, Facts>(
       prompt: new Map(),
       resource: new Map(),
     };
-    /** By SHA-256: a map of its own, since a URI may look like such a key. */
+    /** Keyed by SHA-256, in a separate map, since a URI may look like such a key. */
     const longUris = new Map<string, Value>();
     function findPlace({ kind, name }: RuledItem) {
       if (name.length <= MAX_NAME_LENGTH) return { values: kinds[kind], id: name };
@@ -297,7 +297,7 @@ export function createRuleMemory<Value, Facts>(
       },
       remember(item, value) {
         if (total >= CAPACITY.decisions) makeRoom();
-        // Evicted meanwhile.
+        // It has been evicted in the meantime.
         if (callers.get(key) !== created) return;
         const place = findPlace(item);
         if (place === undefined) return;
@@ -314,7 +314,7 @@ export function createRuleMemory<Value, Facts>(
 
   function find(caller: PolicyCaller, now: number): Known {
     const { user, clientId, view = '' } = caller;
-    // Digests and names of views contain no spaces: the key is unambiguous for any client.
+    // Digests and view names contain no spaces: the key is unambiguous for any client.
     const key = user === undefined ? view : `${identifyCredential(user)} ${view} ${clientId ?? ''}`;
     const expiresAt = readExpiry(user);
     const known = callers.get(key);
@@ -347,7 +347,8 @@ function readExpiry(user: UserContext | undefined) {
   return typeof exp === 'number' ? exp * 1000 : 0;
 }
 
-// §22.4: preview for operators: the tools that a user would see, and by which rule. Without a token or requests to servers.
+// §22.4: preview for operators: the tools that a user would see, and the rule that allows each. Without a token or requests to
+// servers.
 
 export interface PreviewRequest {
   readonly caller: PolicyCaller;
@@ -361,7 +362,7 @@ export async function previewAccess(
   listed: { readonly tools: readonly PolicyItem[]; readonly personal: readonly string[] },
   { caller, skip, limit }: PreviewRequest,
 ) {
-  // A cache of its own: a preview must not affect real callers.
+  // A separate cache: a preview must not affect real callers.
   const rules = compiled.withOwnMemory();
   const work = createTurns(clock);
   await rules.prepareFor(caller, work);

@@ -1,4 +1,4 @@
-// §28: the facts of users that rules name, in conditions or in `who`. The audit log writes these, and nothing else of a token.
+// §28: the facts about users that rules name, in conditions or in `who`. The audit log writes these, and nothing else of a token.
 
 import { parseScope } from '../../config/rules.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
@@ -43,8 +43,8 @@ function joinLookups(one: Lookup | undefined, other: Lookup | undefined): Lookup
 }
 
 /**
- * The named facts of a user, for the audit log: `null` for missing ones; omits those that are `null` themselves, and rules about all
- * claims. Undefined if none are named.
+ * The named facts about a user, for the audit log: `null` for missing ones; omits those that are `null` themselves, and rules
+ * about all claims. Undefined if none are named.
  */
 export function describeNamed(user: UserContext, named: NamedFacts): JsonObject | undefined {
   const { email, emailVerified, name, groups, claims } = user;
@@ -107,7 +107,7 @@ function listUnknownIn(value: unknown, wanted: Lookup, path: string): readonly s
   );
 }
 
-/** Reads the scopes of a token: `scope`, or `scp` of some providers, a text or a list. */
+/** Reads the scopes of a token: `scope`, or `scp` of some providers, a string or a list. */
 export function readScopes(user: UserContext | undefined): readonly string[] {
   const { scope, scp } = user?.claims ?? {};
   return [scope, scp].flatMap((claim) => {

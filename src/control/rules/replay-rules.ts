@@ -1,4 +1,4 @@
-// §28: replays recorded calls against rules; some facts of a call are no longer known.
+// §28: replays recorded calls against rules; some facts about a call are no longer known.
 
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { PolicyCaller } from '../../mcp/calls/policy.ts';

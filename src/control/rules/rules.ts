@@ -19,7 +19,7 @@ export interface RuleConfig {
   readonly who: 'everyone' | RuleSubject;
   /** A CEL expression that must also be true. */
   readonly when: string | undefined;
-  /** Globs over names as clients see them: of tools, or after `prompt:` or `resource:`. */
+  /** Globs for names as clients see them: of tools, or after `prompt:` or `resource:`. */
   readonly may: readonly string[];
   /** The approver of calls (§27); undefined without one. */
   readonly ask?: AskWhom | undefined;
@@ -33,9 +33,9 @@ export interface RuleSubject {
   readonly scopes?: readonly string[];
   /** The exact value of a claim, or a list of possible values. */
   readonly claims?: JsonObject;
-  /** Globs over OAuth client IDs. */
+  /** Globs for OAuth client IDs. */
   readonly clients?: readonly string[];
-  /** Names of views (§25). */
+  /** View names (§25). */
   readonly views?: readonly string[];
 }
 

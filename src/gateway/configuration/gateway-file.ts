@@ -64,7 +64,7 @@ export interface GatewayFile
     MachineClientsConfig,
     ViewsConfig {}
 
-/** The configuration file and the lock beside it: read together, and in effect until they are reloaded. */
+/** The configuration file and the lock next to it: read together, and in effect until they are reloaded. */
 export interface Setup {
   readonly file: GatewayFile;
   /** Undefined if there is no lock: everything is approved. */
@@ -110,7 +110,7 @@ const fileMembers = {
   clients: defineMember(
     'clients',
     clientsShape,
-    'Clients that log in as themselves, without a person: CI jobs, agents, scripts. Each gets tokens of the gateway by its secret or key.',
+    'Clients that log in as themselves, without a person: CI jobs, agents, scripts. Each gets gateway tokens by its secret or key.',
   ),
   views: defineMember(
     'views',
@@ -194,7 +194,7 @@ export const fileShape = object({
   },
 });
 
-/** The JSON Schema (draft 7) of the configuration file, with which editors complete and check it. */
+/** The JSON Schema (draft 7) that editors use to complete and check the configuration file. */
 export const createGatewayFileSchema = (): JsonObject => ({
   $schema: 'http://json-schema.org/draft-07/schema#',
   title: 'Configuration file of Postern',
@@ -310,7 +310,7 @@ function reportStrangers(
     const stranger = findStranger(pattern);
     if (stranger === undefined) return;
     const { start, meant } = stranger;
-    // It protects again once its server is back, so it need not be removed while the server is disabled.
+    // It protects again once its server is back, so it does not have to be removed while the server is disabled.
     if (disabled.some((one) => one.disabledPrefix + naming.separator === start)) return;
     const guess = meant === undefined ? '' : ` Did you mean ${quote(meant, MAX_NAME)}?`;
     report(

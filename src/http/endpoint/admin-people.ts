@@ -151,7 +151,7 @@ const CALLER_TTL_SECONDS = 86_400;
 /** A process writes each user at most once in this time. */
 const PAUSE_MS = 300_000;
 const MAX_CALLERS = 5_000;
-/** The interval at which a process removes excess entries, and their maximum number. */
+/** The interval between two removals of excess entries by a process, and their maximum number. */
 const TRIM_PAUSE_MS = 60_000;
 const TRIMMED = 100;
 /** Later than any entry: the start of the list. */

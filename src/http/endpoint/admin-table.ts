@@ -30,7 +30,7 @@ export interface AdminColumn {
   /** Shown in rows without a value, which otherwise omit the column. */
   readonly none?: string;
   /**
-   * `text` by default, of which 200 characters are shown; `whole` is a text bounded by the gateway itself. List items are shown
+   * `text` by default, of which 200 characters are shown; `whole` is text that the gateway itself bounds. List items are shown
    * one below the other. `user` shows the user of the row from `name`, `email`, `user` and `issuer`, and `client` an object with
    * `title`, `name`, `id` and `version`.
    */

@@ -66,11 +66,11 @@ function describeRefusal({ key, failure }: GatewayError) {
   return `error="insufficient_scope"${isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : ''}`;
 }
 
-// §5.11: prefixes of the gateway's own tokens, by which scanners find leaked secrets.
+// §5.11: prefixes of the gateway's own tokens, which let scanners find leaked secrets.
 
 export const ACCESS_TOKEN_PREFIX = 'pst_';
 export const REFRESH_TOKEN_PREFIX = 'psr_';
 
-/** Returns true if a text has the form of the gateway's own tokens, valid or not. */
+/** Returns true if a string has the form of the gateway's own tokens, valid or not. */
 export const isOwnToken = (text: string): boolean =>
   text.startsWith(ACCESS_TOKEN_PREFIX) || text.startsWith(REFRESH_TOKEN_PREFIX);

@@ -60,7 +60,7 @@ export const renderQuoted = ({ text }: DisplayName): string => `“<bdi>${escape
 export const renderWarning = ({ warning: text }: DisplayName): string =>
   text === undefined ? '' : `<br><span class="warning">${escapeHtml(text)}</span>`;
 
-// UTS 39 §5.1: determines the scripts of a text. Look-alike names mix scripts.
+// UTS 39 §5.1: determines the scripts of a string. Look-alike names mix scripts.
 
 /** Scripts in common use (UAX 31 table 5), and two more with many characters that resemble Latin letters. */
 const SCRIPTS = `

@@ -52,7 +52,7 @@ export interface OpenEndpoint extends EndpointBase {
   handle(request: GatewayRequest): Reply | Promise<Reply>;
 }
 
-/** §5.1: needs a bearer token, which also decides in which windows a call is counted. */
+/** §5.1: needs a bearer token, which also decides which windows a call is counted in. */
 export interface ProtectedEndpoint extends EndpointBase {
   readonly kind: 'protected';
   readonly limit: LimitGroup;
@@ -82,7 +82,7 @@ export interface PublicEndpoint extends EndpointBase {
  */
 export type JudgedRequest = PendingReply | { readonly runAnonymous: PendingReply };
 
-/** The limit by which a request is counted. */
+/** The limit that a request counts towards. */
 export interface ChosenLimit {
   readonly group: LimitGroup;
   /** Set if the request may belong to a login, which is then counted first, instead of the address (`KnownLogin`). */
@@ -117,9 +117,12 @@ export interface ProtectedCall {
 
 /** The rest of the work for a call that passed its checks. */
 export interface JudgedCall {
-  /** The use of its session, in the step that counts the call; undefined without a session. */
+  /**
+   * Tells the store how to read or extend the call's session, in the same step that counts the call; undefined if it has no
+   * session.
+   */
   readonly access: SessionAccess | undefined;
-  /** Runs once the limits admit the call; `session` is the store's answer. */
+  /** Runs after the limits have admitted the call. `session` is what the store returned. */
   run(session: SessionLookup): Reply | Promise<Reply>;
 }
 

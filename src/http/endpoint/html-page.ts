@@ -72,7 +72,7 @@ ${body}
 `,
 });
 
-// Inline SVG drawings. They are decorative: the text beside them says everything.
+// Inline SVG drawings. They are decorative: the text next to them says everything.
 
 const draw = (viewBox: string, size: number, paths: string) =>
   `<svg viewBox="${viewBox}" width="${size}" height="${size}" aria-hidden="true" focusable="false">${paths}</svg>`;

@@ -135,7 +135,7 @@ export function readBearerToken(authorization = ''): string | undefined {
 // §2.3: the user and the OAuth client of a request, as its token names them.
 
 /**
- * §2.3: the user of a verified token. Immutable: built for each request with a token of the provider, and shared by all requests
+ * §2.3: the user of a verified token. Immutable: built for each request with a provider token, and shared by all requests
  * with the tokens of one grant.
  */
 export interface UserContext {
@@ -172,9 +172,9 @@ interface GrantCheck {
   readonly key: string;
   /** The first `GRANT_VERSION_LENGTH` characters of the value there (store.ts), which differ after each change. */
   readonly version: string;
-  /** Epoch milliseconds at which it expires because of its age, along with the client's open streams; infinity for never. */
+  /** Epoch milliseconds when it expires because of its age, along with the client's open streams; infinity for never. */
   readonly endsAt?: number;
-  /** True if the client logged in as itself: there is no person, and no token of a provider. */
+  /** True if the client logged in as itself: there is no person, and no provider token. */
   readonly isMachine?: true;
   /** The most calls in a window; overrides the limit of a user. */
   readonly maxCalls?: number | undefined;
@@ -186,19 +186,19 @@ interface GrantCheck {
  */
 export type GetProviderToken = (user: UserContext) => Promise<string | undefined>;
 
-/** For modes in which clients get the provider's tokens. */
+/** For modes where clients get the provider's tokens. */
 export const getOriginalToken: GetProviderToken = async ({ token }) => token;
 
 // §2.3: the user's e-mail address, and whether it was verified.
 
 /**
  * Reads the e-mail address. `emailVerified` is undefined if the token has no claim for it: many companies' providers, which alone
- * set the addresses of their users, have none. Any value other than a yes counts as no.
+ * set the addresses of their users, have none. Any value that does not mean true counts as false.
  */
 export function readEmail(claims: JsonObject): Pick<UserContext, 'email' | 'emailVerified'> {
   const { email, email_verified: verified, xms_edov: domainVerified } = claims;
   if (typeof email !== 'string') return {};
-  // Microsoft Entra has a claim of its own: the owner of the address's domain was verified.
+  // Microsoft Entra has its own claim: the owner of the address's domain was verified.
   const said = verified === undefined ? domainVerified : verified;
   return said === undefined ? { email } : { email, emailVerified: YES.has(said) };
 }

@@ -270,7 +270,7 @@ function createUnlimitedLimiter(store: Windows): Limiter {
   return { startCheck: () => check, listRefusals: () => [] };
 }
 
-// The windows in which a request counts.
+// The windows that count a request.
 
 /** The sender of a request, as far as its checks have found out. */
 export type CountedCaller =

@@ -25,9 +25,9 @@ interface CurrentRefusal extends RefusedBy {
 }
 
 interface Remembered extends CurrentRefusal {
-  /** Monotonic milliseconds at which the window certainly has room. */
+  /** Monotonic milliseconds when the window certainly has room. */
   readonly resetAt: number;
-  /** Monotonic milliseconds at which the store is asked again. */
+  /** Monotonic milliseconds when the store is asked again. */
   readonly until: number;
 }
 
@@ -117,7 +117,7 @@ function describeUsualCauses(group: LimitGroup) {
   return ` If this is the address of your proxy, TRUST_PROXY is wrong: all callers are counted as one.${office}`;
 }
 
-/** Suffixes of the variables that set the maximum; the prefix is that of the group. */
+/** Suffixes of the variables that set the maximum; the prefix depends on the group. */
 const VARIABLES: Readonly<Record<LimitScope, string>> = {
   ip: 'RATE_LIMIT_MAX',
   user: 'USER_RATE_LIMIT_MAX',
@@ -162,7 +162,7 @@ export function createLimitErrors({ clock, metrics, log }: Runtime) {
   };
 }
 
-/** Names the setting of a maximum: a variable, or the member of the configuration file for clients with a limit of their own. */
+/** Names the setting of a maximum: a variable, or the member of the configuration file for clients with their own limit. */
 function nameMaximum({ prefix, max }: LimitRule, { scope, limit }: WindowVerdict) {
   if (scope === 'user' && limit !== max.user)
     return '"rateLimit" of the client in the configuration file';

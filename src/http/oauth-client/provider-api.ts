@@ -125,7 +125,7 @@ export function renderProviderResponse(response: ProviderResponse): Reply {
   };
 }
 
-// §4.6, §4.7: the client registered at the provider is used for all clients of the gateway.
+// §4.6, §4.7: the client registered with the provider is used for all clients of the gateway.
 
 /** A form post to the provider. */
 interface ProviderRequest extends AuthenticatedForm {
@@ -203,7 +203,7 @@ export const createRevokeTokens = (
     }
   };
 
-// §18.6, RFC 8693: requests a token from the provider with which the gateway may call another service on behalf of a user.
+// §18.6, RFC 8693: requests a token from the provider that lets the gateway call another service on behalf of a user.
 
 interface TokenExchangeRequest {
   /** The caller's token, as `/mcp` accepts it. A secret. */

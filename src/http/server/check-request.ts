@@ -65,7 +65,7 @@ interface GrantedCall {
   readonly bodyRefusal: unknown;
 }
 
-/** If a body took this long, in milliseconds, its token may have expired meanwhile. */
+/** If a body took this long, in milliseconds, its token may have expired in the meantime. */
 const LATE_MS = 1000;
 
 export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {

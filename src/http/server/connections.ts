@@ -68,7 +68,7 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
     return connection;
   }
 
-  /** Leaves a busy connection among the busy ones until its requests are over. */
+  /** Leaves a busy connection among the busy ones until its requests have ended. */
   function forget(connection: Connection) {
     idle.remove(connection.place);
     for (const set of [all, beyondLimit, waitingForBody]) set.delete(connection);
@@ -134,7 +134,7 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
     startDraining(): void {
       isDraining = true;
     },
-    /** From now on a connection is closed as soon as its requests are over. */
+    /** From now on a connection is closed as soon as its requests have ended. */
     startClosing(): void {
       isClosing = true;
     },
@@ -159,7 +159,7 @@ function move(connection: Connection, list: LinkedList<Connection>) {
 interface ConnectionEvents {
   /** Called when a request begins on a connection that had none. */
   onBusy(connection: Connection): void;
-  /** Called when the last request is over, or the connection has closed. */
+  /** Called when the last request has ended, or the connection has closed. */
   onIdle(connection: Connection): void;
   onClose(connection: Connection): void;
 }
@@ -301,7 +301,7 @@ export class StallDetector {
   private windowSeconds = 0;
   private windowBytes = 0;
 
-  /** Call it once a second. Seconds in which the process itself was too busy to send are not counted. */
+  /** Call it once a second. Seconds when the process itself was too busy to send are not counted. */
   checkProgress({
     unsentBytes,
     sentBytes,

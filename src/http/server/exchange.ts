@@ -27,9 +27,9 @@ export interface IncomingExchange extends IncomingBody {
   readonly owed: OwedReply;
   destination: RequestDestination;
   origin: RequestOrigin;
-  /** Set once it is known. */
+  /** Set as soon as it is known. */
   endpoint: Endpoint | undefined;
-  /** Set once a limit has checked the request. */
+  /** Set after a limit has checked the request. */
   limits: LimitCheck | undefined;
   /** The owner of the memory that the reply occupies. */
   owner: MemoryOwner;

@@ -279,7 +279,7 @@ export function renderTransportError(error: GatewayError, securityHeaders: Reply
   };
 }
 
-/** Serializes the same reply for a connection on which node:http sends no more responses. */
+/** Serializes the same reply for a connection that node:http sends no more responses on. */
 export function serializeTransportError(
   error: GatewayError,
   securityHeaders: ReplyHeaders,

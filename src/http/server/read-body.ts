@@ -1,4 +1,4 @@
-// §4.4, §4.7, §4.8: reads request bodies, each once and bounded.
+// §4.4, §4.7, §4.8: reads each request body exactly once, up to a limit.
 import type { IncomingMessage } from 'node:http';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';

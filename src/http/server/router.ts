@@ -72,7 +72,7 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
     return undefined;
   }
 
-  /** RFC 9110 §8.4, §12.5.3: encodes a page of the site with a coding that its client accepts. */
+  /** RFC 9110 §8.4, §12.5.3: compresses a page with a content coding that the client accepts. */
   async function compressPage(page: Reply, acceptEncoding: string | undefined): Promise<Reply> {
     const { body, headers } = page;
     // Text, and the 304 for it, which has no type.
@@ -213,7 +213,7 @@ function readWeights(accept = ''): ReadonlyMap<string, number> {
 
 // §4.1: turns a path as received into the canonical one.
 
-/** Decodes nothing and joins no slashes, so that a path which a proxy may read differently leads nowhere. */
+/** Decodes nothing and joins no slashes, so that a path that a proxy may read differently leads nowhere. */
 type CanonicalizePath = (path: string) => string;
 
 /**

@@ -141,7 +141,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
     ),
   );
 
-  /** At most log levels this line is not written, so its facts need not be gathered. */
+  /** At most log levels this line is not written, so its facts do not have to be gathered. */
   const isEachLogged = log.isWritten?.('debug') ?? true;
 
   function record(exchange: RecordedExchange) {

@@ -33,7 +33,9 @@ import { DISCARD_MS, hasUnsupportedCoding } from './read-body.ts';
 import { createCanonicalizePath, createRouter, prefersHtml, type Site } from './router.ts';
 import { createReplySender } from './send-reply.ts';
 
-/** An `import` would make Node.js (from 22) load its WebSocket and `fetch`, which this module exports too: 30 ms of a start. */
+/**
+ * An `import` would make Node.js (from 22) load its WebSocket and `fetch`, which this module exports too: 30 ms of startup time.
+ */
 const { createServer } = process.getBuiltinModule('node:http');
 
 /** Timeouts of a head and of a whole request. */

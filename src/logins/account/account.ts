@@ -100,7 +100,7 @@ export function createAccountEndpoints(
   ): Promise<Reply> {
     const parameters = parseBody(body, checkFieldName);
     const found = await browserSessions.find(cookie);
-    // The session is over: the next visitor logs in first.
+    // The session has ended: the next visitor logs in first.
     if (found === undefined) return createRedirectReply(url);
     const { session } = found;
     checkCsrf(parameters, session);

@@ -1,4 +1,4 @@
-// §22.2: panels of logins, with user, client and time, if the gateway issues tokens of its own; and of sessions.
+// §22.2: panels of logins, with user, client and time, if the gateway issues its own tokens; and of sessions.
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
 import {

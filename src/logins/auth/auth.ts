@@ -50,7 +50,7 @@ export interface Auth {
    */
   readonly inspectToken: TokenVerifier['inspect'];
   /**
-   * Returns the user of a token of the provider, checked in full as `authenticate` does, but only with the keys at hand;
+   * Returns the user of a provider token, checked in full as `authenticate` does, but only with the keys at hand;
    * undefined if no login is required.
    *
    * @throws GatewayError as `authenticate`, and `key_set_unavailable` if a key would have to be fetched.
@@ -111,7 +111,7 @@ export function openOwnTokenAccess(
   };
 }
 
-/** Verifies a token of the provider, or one of the gateway's own. */
+/** Verifies a provider token, or one of the gateway's own. */
 function createVerify(
   verifyProviderToken: TokenVerifier['verify'],
   ownTokens: OwnTokenAccess | undefined,

@@ -154,7 +154,7 @@ const checkAccessTokenHash: Check = (_kind, { at_hash: found }, { accessToken, t
 };
 
 /**
- * In the order in which they are reported. `acr` and `auth_time` only matter if they were requested, which the gateway never
+ * In the order they are reported. `acr` and `auth_time` only matter if they were requested, which the gateway never
  * does.
  */
 const CHECKS: readonly Check[] = [

@@ -1,4 +1,4 @@
-// RFC 7517: which keys of a set can verify signatures, and with which algorithms.
+// RFC 7517: finds the keys of a set that can verify signatures, and their algorithms.
 
 import {
   constants,

@@ -1,4 +1,4 @@
-// RFC 7515 §5.2: parses the compact serialization of tokens, strictly, and finds the key that signed one.
+// RFC 7515 §5.2: Strictly parses tokens in compact serialization, and finds the key that verifies a token's signature.
 
 import type { ErrorKey } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -219,7 +219,7 @@ export async function fetchSigner(
   return findSigner(token, await keySet.findAfterRefresh(token)) ?? failSignature(token);
 }
 
-/** Finds the key that made the signature, and fetches keys if need be. @throws GatewayError as `fetchSigner`. */
+/** Finds the key that made the signature, and fetches keys if necessary. @throws GatewayError as `fetchSigner`. */
 export const verifySignature = async (
   token: ParsedToken,
   keySet: KeySet,

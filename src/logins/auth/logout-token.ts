@@ -159,7 +159,7 @@ const checkNoNonce: ClaimCheck = (_kind, claims) => {
   });
 };
 
-/** In the order in which they are reported. */
+/** In the order they are reported. */
 const CHECKS: readonly ClaimCheck[] = [
   checkEvents,
   checkNoNonce,

@@ -236,7 +236,7 @@ const ADMIN = /^\/admin(\/|$)/;
 /** With and without a trailing slash. */
 const listEquivalents = (url: string): readonly string[] => [url, `${url}/`];
 
-/** `postern doctor` recognizes gateways with tokens of their own by these two sentences. */
+/** `postern doctor` recognizes gateways that issue their own tokens by these two sentences. */
 export const UNKNOWN_TOKEN = 'The token was changed on its way, or another gateway issued it.';
 export const FOREIGN_TOKEN =
   'The token was not issued by this gateway. Log in by way of it: its own tokens begin with pst_.';

@@ -1,4 +1,4 @@
-// §5.11: the provider sends the browser back, and the gateway sends it on to the client with a code of its own.
+// §5.11: the provider sends the browser back, and the gateway sends it on to the client with its own code.
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { JudgedRequest } from '../../http/endpoint/endpoint.ts';
@@ -120,7 +120,7 @@ export function createCallback(
   function respondToFailure(login: Login, error: GatewayError): Reply {
     if (error.key === 'unusable_provider_answer' && login.account === undefined) {
       const { code, description } = describeOAuthError(error);
-      // The log has the details; a link leads back to the client.
+      // The details are in the log; a link leads back to the client.
       const url = buildAnswerUrl(login, listError(code, description));
       const redirect = { url, isAutomatic: false };
       const shown = new GatewayError(error.key, { details: error.message, redirect });
@@ -217,7 +217,7 @@ async function checkResponseIssuer(
 const TOKEN_REFUSED =
   'The identity provider does not accept the access token that it has just issued.';
 
-// Unusable answers of the provider. Only operators of the provider or the gateway can fix them: users see which member of which
+// Unusable answers from the provider. Only operators of the provider or the gateway can fix them: users see which member of which
 // response is the problem.
 
 /** Details about the user are not for a client without a grant. */

@@ -95,8 +95,8 @@ const ABOUT_USERS: ReadonlySet<string> = new Set(DEFAULT_SCOPES);
 
 const ENDED_MEANWHILE = 'The logins of this client were ended meanwhile. Try again.';
 
-// §8: an authenticated client is counted in a window of its own, so that an attacker at its address, who guesses secrets or loops, cannot
-// lock it out.
+// §8: an authenticated client is counted in a separate window, so that an attacker at its address, who guesses secrets or loops,
+// cannot lock it out.
 
 export type FindMachineLogin = ReturnType<typeof createFindMachineLogin>;
 

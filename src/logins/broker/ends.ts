@@ -122,8 +122,8 @@ export function createLoginEnds(
     revokeAtProvider,
     revokeAtProviderInTurn,
     /**
-     * Ends the grant, and waits until the provider has been asked to revoke its tokens. Resolves to the ended grant; undefined if another
-     * request was faster, or there was none.
+     * Ends the grant, and waits until the provider has been asked to revoke its tokens. Resolves to the ended grant; undefined if
+     * it does not exist or another request ended it first.
      */
     endGrant: (id: string, by: GrantEndedBy) => endGrant(id, by),
     /** The same, without waiting for the provider, which is asked in the background. */

@@ -69,7 +69,7 @@ export interface GrantCode
       'scopes' | 'resources' | 'user' | 'claims' | 'userinfoClaims' | 'sid' | 'provider'
     > {}
 
-/** The rest of a used code, without claims and tokens of the provider. */
+/** The rest of a used code, without claims and provider tokens. */
 export interface UsedCode
   extends Pick<GrantCode, 'clientId' | 'redirectUri' | 'codeChallenge' | 'user'> {
   /** ID of the grant that it became. */
@@ -93,8 +93,8 @@ export function buildProviderRequest(
 type Pairs = Parameters<typeof buildProviderRequest>[1];
 
 /**
- * Stores the login, and sends its browser to the provider. `scope` is that of the request to the provider, and `more` are the parameters
- * that not every login has.
+ * Stores the login, and sends its browser to the provider. `scope` is the scope of the request to the provider, and `more` are
+ * the parameters that not every login has.
  */
 export async function sendToProvider(
   { runtime: { oauth, baseUrl }, logins, endpoints }: LoginsUnderWay,
@@ -180,7 +180,9 @@ export function buildProviderScope(
   return [...new Set([...requested, ...listOwnScopes(config)])].join(' ');
 }
 
-/** The scopes that a client is granted and its user is shown: those that it requested, then the added ones, each once. */
+/**
+ * The scopes that a client is granted and its user is shown: those that it requested, then the added ones, without duplicates.
+ */
 export function listGrantedScopes(
   config: ProviderParametersConfig,
   requestedScope: string | undefined,

@@ -62,14 +62,14 @@ const LOGIN_SECONDS = 3600;
 
 /**
  * A logical clock, since clocks of replicas differ: each logout gets a number higher than all before, and each login the number of the last
- * logout when it began. A login that began before a logout is over, even if its user comes back from the provider later: the person who is
- * being logged out may have begun it.
+ * logout when it began. A login that began before a logout has ended, even if its user comes back from the provider later: the
+ * person who is being logged out may have begun it.
  */
 export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
   const { refreshTtlSeconds, consent } = oauth;
   /**
-   * Maximum age of unlisted logins that a logout must end: a login from before the gateway issued tokens of its own is listed only once its
-   * client comes back.
+   * Maximum age of unlisted logins that a logout must end: a login from before the gateway issued its own tokens is listed only
+   * once its client comes back.
    */
   const notedSeconds = Math.max(BROWSER_SESSION_MAX_SECONDS, refreshTtlSeconds) + LOGIN_SECONDS;
   const approvalSeconds = consent.ttlSeconds + LOGIN_SECONDS;

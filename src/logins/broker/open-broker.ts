@@ -1,4 +1,4 @@
-// The part of broker mode that is opened before the OAuth endpoints: login at the provider, renewal and end.
+// The part of broker mode that is opened before the OAuth endpoints: login with the provider, renewal and end.
 
 import { createProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -44,7 +44,7 @@ export function createProviderLogins(
   const sources = {
     openid: () => ({
       readIdentity: createReadIdentity(runtime, verifier, metadata),
-      // A limit of its own: a stalled revocation endpoint must not block logins.
+      // A separate limit: a stalled revocation endpoint must not block logins.
       revoke: createRevokeTokens(providerClient, createProviderApi(fetch), endpoints),
     }),
     github: () => ({

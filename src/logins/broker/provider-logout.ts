@@ -59,7 +59,7 @@ export function createProviderLogout({
 
   /**
    * Each logout token is used once, on all replicas (§2.6), but one whose logout failed half-way can be sent again. A concurrent request
-   * with the same token is told to retry, since this one may still fail.
+   * with the same token has to retry, since this one may still fail.
    */
   async function logOut(token: LogoutToken, ip: string): Promise<Reply> {
     const key = buildUseKey(token);
@@ -78,7 +78,7 @@ export function createProviderLogout({
           fail('logout_unfinished', { headers: RETRY, facts: { ended: count, failed } });
       }
       // All logins have ended: the token is not accepted again. If that took longer than the claim lasts, the request that has claimed it
-      // meanwhile notes the outcome.
+      // in the meantime notes the outcome.
       const ttlSeconds = computeNotedSeconds(token.acceptedUntil, clock.now());
       const isNoted = await store.compareAndSet(key, claim, USED, ttlSeconds);
       if (!isNoted) await store.compareAndSet(key, undefined, USED, ttlSeconds);

@@ -87,7 +87,7 @@ type RefreshDecision =
   | { readonly kind: 'rotated'; readonly grant: Grant }
   /** The token was replaced, and its successor is in use: one of the two is stolen. */
   | { readonly kind: 'reused' }
-  /** The token was replaced, and the request differs from the one for which its successor was issued. */
+  /** The token was replaced, and the request differs from the one that its successor was issued for. */
   | { readonly kind: 'replaced' }
   /** It was not granted. */
   | { readonly kind: 'otherScope' | 'otherResource' };
@@ -120,7 +120,7 @@ function decideRefresh(
   if (!resources.every((one) => coversResource(grant.resources, one, { baseUrl })))
     return { kind: 'otherResource' };
   const isSameAsked = isSame(issued.scopes, scopes) && isSame(issued.resources, resources);
-  // The replaced token gets the same response again or, once half of its life is over, new tokens for the same scopes and
+  // The replaced token gets the same response again or, once half of its lifetime has passed, new tokens for the same scopes and
   // resources.
   if (!isCurrent && !isSameAsked) return { kind: 'replaced' };
   const isKnown = generation <= issued.generation;

@@ -49,7 +49,7 @@ export function createGrantRenewal(
     async function renewAlone(): Promise<Renewal> {
       const grant = (await grants.read(id))?.grant;
       if (grant === undefined) return { kind: 'ended' };
-      // Another request has renewed it meanwhile.
+      // Another request has renewed it in the meantime.
       const isDone = grant.renewedAt > renewedAt || getRenewalToken(grant.provider) !== seenToken;
       return isDone ? { kind: 'renewed' } : askProvider(grant);
     }
@@ -168,7 +168,7 @@ export function createGrantRenewal(
 
 const ENDED_THERE = 'The provider says that it has ended.';
 
-/** The token with which the provider is asked. */
+/** The token that is sent to the provider. */
 const getRenewalToken = ({ refreshToken, accessToken }: ProviderTokens) =>
   refreshToken ?? accessToken;
 

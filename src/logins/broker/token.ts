@@ -66,8 +66,8 @@ export function createTokenIssue({
 
   return {
     /**
-     * Stores a new grant, and ends it if its login was ended meanwhile. If its user has too many then, the one that would expire
-     * first ends. The first tokens are for the scopes and resources in `asked`, by default for all that is granted.
+     * Stores a new grant, and ends it if its login was ended in the meantime. If its user has too many then, the one that would
+     * expire first ends. The first tokens are for the scopes and resources in `asked`, by default for all that is granted.
      *
      * @param logoutMark - the mark (`Logouts`) of when the login began.
      * @param over - tells the client of a login that was ended since, for example with all logins of its user.

@@ -142,7 +142,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     } catch (thrown) {
       const isRefusal = thrown instanceof GatewayError && thrown.row.status === 401;
       if (!isRefusal || !hasTriedBasic(authorization)) throw thrown;
-      // RFC 6749 §5.2: a client that used the header is told the scheme.
+      // RFC 6749 §5.2: for a client that used the header, the response names the scheme.
       const headers = { 'WWW-Authenticate': 'Basic realm="oauth", charset="UTF-8"' };
       throw new GatewayError(thrown.key, { ...thrown.failure, details: thrown.message, headers });
     }
@@ -197,7 +197,7 @@ const failClient = (clientId: string | undefined, facts: JsonObject): never =>
     facts: { ...(clientId !== undefined && { client: truncateForLog(clientId) }), ...facts },
   });
 
-// RFC 7517: key sets of clients that publish them. One per client, so that a slow host delays no other client.
+// RFC 7517: key sets of clients that publish them. One per client, so that a slow host does not delay other clients.
 
 export function createClientKeySets(runtime: Runtime, machineClients: MachineClients) {
   const byUrl = new Map<string, KeySet>();

@@ -153,7 +153,7 @@ const readTime = (name: string, claims: JsonObject) => {
   return isTime(value) ? value : failClaim(name, value, 'a number of seconds');
 };
 
-/** The client is not told about it. */
+/** The client does not learn about it. */
 const failClaim = (name: string, found: unknown, expected: unknown): never =>
   failToken('A claim of the client assertion is wrong.', {
     found: `${name} ${quote(found, 200)}`,

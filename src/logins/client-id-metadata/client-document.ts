@@ -207,7 +207,7 @@ const URL_PROBLEMS: readonly (readonly [applies: (id: string) => boolean, proble
   [(id) => !URL.canParse(id), 'is not a valid URL'],
   [(id) => getPath(id) === '' || getPath(id) === '/', 'has no path'],
   [(id) => getPath(id).split('/').some(isDotSegment), 'has a path with a segment . or ..'],
-  // All readers must read it alike, byte by byte: it is compared as a string.
+  // All readers must read it the same way, byte by byte: it is compared as a string.
   [(id) => new URL(id).href !== id, 'is not in its normal form, with a host in lower case'],
 ];
 

@@ -26,7 +26,7 @@ export type Client = {
   readonly redirectUris: readonly string[];
 } & (
   | { readonly kind: 'registered'; readonly registration: RegisteredClient }
-  /** `host` is that of its document. */
+  /** `host` is the host of its document. */
   | { readonly kind: 'document'; readonly host: string }
   /** One of the gateway's own pages. */
   | { readonly kind: 'own' }
@@ -92,7 +92,7 @@ export function createClients(
       documents?.isClientDocumentId(clientId) === true,
     require,
     /**
-     * Finds the client that sends a code or a token of its own. Its document was read when the login began, and is not needed again. Its
+     * Finds the client that sends its own code or token. Its document was read when the login began, and is not needed again. Its
      * host may be down by now, and a caller without a token must not trigger a fetch: only the ID is validated again.
      *
      * @throws GatewayError `unauthenticated_client`, or the store's error.
@@ -187,7 +187,7 @@ export const createRegisteredClients = (
   },
   /** Adds a new client. Durable once resolved. */
   add: (client: RegisteredClient) => store.setListed(...toListedRecord(client), unusedTtlSeconds),
-  /** Renews the full lifetime of a client that got a token. One that was removed meanwhile stays removed. */
+  /** Renews the full lifetime of a client that got a token. One that was removed in the meantime stays removed. */
   async keep(client: RegisteredClient) {
     await store.replaceListed(...toListedRecord({ ...client, used: true }), ttlSeconds);
   },

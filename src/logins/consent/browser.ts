@@ -1,4 +1,4 @@
-// The browser in which a login began: its cookie, of which only the hash is stored, and its approvals.
+// The browser where a login began: its cookie, stored only as a hash, and its approvals.
 
 import type { Browsers } from '../../http/endpoint/own-pages.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
@@ -102,8 +102,8 @@ export function createApprovals(
       return approval;
     },
     /**
-     * False if another user gave the approval, or it is over: it is deleted, and the user must be asked. `logoutMark` is that of when this
-     * login began.
+     * False if another user gave the approval, or it has expired: it is deleted, and the user must be asked. `logoutMark` is the
+     * mark of when this login began.
      */
     async confirm(approval: Approval, user: UserIdentity, clientId: string, logoutMark: number) {
       const { keys, isNew } = approval;

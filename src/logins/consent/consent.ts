@@ -130,7 +130,7 @@ export function createConsent(
       return addFacts(readAskedFacts(query), decide());
 
       async function decide() {
-        // Checked again: the client may have ended meanwhile.
+        // Checked again: the client may have ended in the meantime.
         const request = await readRequest(query, cookie);
         // Without JavaScript the user types the decision.
         const isApproved = form.get('decision')?.trim().toLowerCase() === 'approve';

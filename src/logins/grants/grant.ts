@@ -68,7 +68,7 @@ export interface ProviderTokens {
   /** Expiry of the access token, if the provider gave one. */
   readonly expiresAt?: number | undefined;
   readonly refreshToken?: string | undefined;
-  /** The access token lives until it is revoked. It is used for renewals, in place of a refresh token. */
+  /** The access token lives until it is revoked. It is used for renewals, instead of a refresh token. */
   readonly isLasting?: boolean | undefined;
 }
 

@@ -77,7 +77,7 @@ export function createGrants(
     return clock.now() >= computeGrantEnd(stored.grant, lifetime) ? undefined : stored;
   }
 
-  /** The form in which it is stored. */
+  /** The form that is stored. */
   function write(key: string, grant: Grant, keptSeal?: StoredGrant): StoredGrant {
     const version = randomBytes((GRANT_VERSION_LENGTH * 3) / 4).toString('base64url');
     const record = writeVersioned(grant);
@@ -142,7 +142,7 @@ export function createGrants(
     return open(key, await store.get(key));
   }
 
-  /** From then on, every replica refuses its tokens. Undefined if another request was faster, or it cannot be read here. */
+  /** From then on, every replica refuses its tokens. Undefined if another request ended it first, or it cannot be read here. */
   async function end(id: string): Promise<Grant | undefined> {
     const key = buildGrantKey(id);
     const text = await store.getAndDelete(key);
@@ -187,7 +187,7 @@ export function createGrants(
 
   return {
     read,
-    /** Like `read`, to end a grant: undefined for a record of a later version, for which `read` throws. */
+    /** Like `read`, to end a grant: undefined for a record of a later version, where `read` throws. */
     find: async (id: string) => (await readAll([id]))[0],
     end,
     /** No access token outlives its grant. */
@@ -206,8 +206,8 @@ export function createGrants(
     },
     /**
      * Writes the grant that `makeNext` returns, and renews its lifetime; writes nothing if it returns none. `makeNext` is called again if
-     * another replica has changed the grant meanwhile. Resolves to the stored grant; undefined if it has ended. The grant stays sealed by
-     * the same secret: its client's tokens need that secret, too.
+     * another replica has changed the grant in the meantime. Resolves to the stored grant; undefined if it has ended. The grant
+     * stays sealed by the same secret: its client's tokens need that secret, too.
      */
     update: (id: string, makeNext: ChangeGrant) => change(id, makeNext, undefined),
     /**

@@ -59,7 +59,7 @@ export function createVerifyAssertion(
   const tolerance = oauth.tokens.clockToleranceSeconds;
 
   /**
-   * `clientId` is that of an authenticated client. Whether the assertion was used before is checked elsewhere.
+   * `clientId` is the ID of an authenticated client. Whether the assertion was used before is checked elsewhere.
    *
    * @throws GatewayError `unusable_assertion` with member, found and expected; `assertion_keys_unavailable`.
    */
@@ -187,7 +187,7 @@ const SETTING: IssuerSetting = {
   advice: 'If this is your provider, name it in ID_JAG_ISSUERS exactly as it names itself.',
 };
 
-/** `provider` is that of logins, whose keys are fetched already. */
+/** `provider` is the one that users log in with; its keys have already been fetched. */
 export function createAssertionIssuers(
   runtime: BrokerRuntime,
   issuers: readonly string[],

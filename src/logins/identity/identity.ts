@@ -19,7 +19,7 @@ import {
 import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 
-/** A non-empty text; undefined for anything else. */
+/** A non-empty string; undefined for anything else. */
 export const readText = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
@@ -75,9 +75,9 @@ const select = (claims: JsonObject, isMeant: (name: string) => boolean): JsonObj
   Object.fromEntries(Object.entries(claims).filter(([name]) => isMeant(name)));
 
 /**
- * A claim keeps its value if its source gives no answer now: a refresh may return no ID token, and userinfo may be unavailable. If the
- * source answers without the claim, the claim is removed. Claims about an address go with it. `kept` lists the claims that keep their
- * former value.
+ * A claim keeps its value if its source does not provide it now: a refresh may return no ID token, and userinfo may be
+ * unavailable. If the source answers without the claim, the claim is removed. Claims about an address go with it. `kept` lists
+ * the claims that keep their former value.
  */
 export function mergeRenewedClaims(earlier: EarlierIdentity, sources: ClaimSources) {
   const renewed = joinClaims(sources);
@@ -159,7 +159,7 @@ export const askApi = (fetch: Fetch, url: string, request: FetchInit): Promise<F
 
 // Groups.
 
-/** The claim as a list; a single text is a list of one. Undefined for anything else. */
+/** The claim as a list; a single string becomes a one-element list. Undefined for anything else. */
 export function readGroups(claims: JsonObject, name: string): readonly string[] | undefined {
   const found = findClaim(claims, name);
   if (typeof found === 'string') return [found];

@@ -16,7 +16,7 @@ import { isScalar, isStringArray, type JsonObject } from '../../platform/json.ts
 import { quote, shorten } from '../../platform/text.ts';
 import { findClaim, type Identity, readGroups, readText } from './identity.ts';
 
-/** Refusal of a user whom the provider knows: the client is told `access_denied`. */
+/** Refusal of a user whom the provider knows: the client gets `access_denied`. */
 export interface LoginRefusal {
   /** A sentence that names setting, found and allowed. */
   readonly forLog: string;
@@ -37,7 +37,7 @@ export function createFindLoginRefusal(config: IdentityConfig, service: string) 
     if (problem === undefined) return undefined;
     const { forLog, advice } = problem;
     const { email, preferred_username: login, name } = claims;
-    // The name by which the user knows the account, an address or a name; otherwise the provider's.
+    // The name that the user knows the account by, an address or a name; otherwise the provider's.
     const who = readText(email) ?? readText(login) ?? readText(name) ?? user.sub;
     return {
       forLog,
@@ -56,7 +56,7 @@ export function createFindLoginRefusal(config: IdentityConfig, service: string) 
   };
 }
 
-/** The lists apply to tokens of the provider, too, except for LOGIN_EXEMPT_CLIENTS. */
+/** The lists apply to provider tokens, too, except for LOGIN_EXEMPT_CLIENTS. */
 export function createCheckTokenUser(config: IdentityConfig) {
   const findProblem = createFindProblem(config);
   const exempt = new Set(config.exemptClients);

@@ -48,8 +48,8 @@ export interface LoginIndex {
   /** The login whose current refresh token this is; undefined for any other. Without effect. */
   findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
   /**
-   * Notes an access token that the gateway refused, perhaps since it has expired: earlier answers of its grant, if known, are not given
-   * again. Never rejects.
+   * Notes an access token that the gateway refused, perhaps since it has expired: earlier answers for its grant, if known, are
+   * not given again. Never rejects.
    */
   noteRefusal?(accessToken: string): Promise<void>;
 }
@@ -95,7 +95,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
   const changeMark = async (grantId: string, before: string | undefined, mark: string) =>
     before !== ENDED && store.compareAndSet(buildMarkKey(grantId), before, mark, MARK_SECONDS);
 
-  /** For some minutes, no answer of this grant is given again, and its mark does not change. */
+  /** For some minutes, no earlier answer for this grant is repeated, and its mark does not change. */
   const end = (grantId: string) => store.set(buildMarkKey(grantId), ENDED, MARK_SECONDS);
 
   /** Not if anything happened to the grant while the provider was asked: such an answer is not given again. */
@@ -216,7 +216,7 @@ interface KnownGrant {
   /** Stays the same across refreshes. */
   readonly grantId: string;
   readonly clientId: string;
-  /** The client has received another refresh token in its place. */
+  /** The client has received another refresh token instead. */
   readonly isReplaced: boolean;
 }
 
@@ -239,7 +239,7 @@ const toKey = (refreshToken: string, clientId: string) =>
 
 // The tokens that a client asks for, and whether two requests ask for the same.
 
-/** The request for tokens. A different one gets an answer of its own. */
+/** The request for tokens. A different one gets its own answer. */
 interface AskedTokens {
   readonly clientId: string;
   /** As sent, in the order of their names; without those that only authenticate the request. */

@@ -1,4 +1,4 @@
-// §21.1, §22.4: the facts of each request to the OAuth endpoints, for the log, the audit log and the list of failed logins.
+// §21.1, §22.4: the facts about each request to the OAuth endpoints, for the log, the audit log and the list of failed logins.
 
 import { GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { AuthRequest } from '../../http/endpoint/bearer.ts';
@@ -16,7 +16,7 @@ import { LOGIN_FAILURES_KEY } from '../../store/keys.ts';
 import type { Audit, AuditEvent } from '../../telemetry/audit/audit.ts';
 import { getTraceId } from '../../telemetry/tracing/tracing.ts';
 
-/** Among the facts of a reply, or of an error. */
+/** Among the facts about a reply or an error. */
 export type LoginFacts = {
   /** OAuth client ID, as sent. */
   client?: string;
@@ -24,7 +24,7 @@ export type LoginFacts = {
   user?: string;
   /** Issuer of that user; absent if only users of `OIDC_ISSUER` can be meant. */
   issuer?: string;
-  /** ID of the grant, if the gateway issues tokens of its own. */
+  /** ID of the grant, if the gateway issues its own tokens. */
   grantId?: string;
   /** Requested grant type. */
   grant?: GrantType;
@@ -254,7 +254,7 @@ export const describeLogin = ({ clientId, clientName, user, issuer }: NamedLogin
   issuer,
 });
 
-/** Returns the facts of the reply that has the tokens. */
+/** Returns the facts about the reply that has the tokens. */
 export function logLogin(log: Log, { isRefresh, isLastAnswer, ...login }: LoggedLogin): LoginFacts {
   const { user, issuer } = login;
   const facts = describeLogin(login);
@@ -274,7 +274,7 @@ export interface LoginFailure {
   readonly ip: string;
   /** Key of the error catalogue, or the log's name for a refusal by provider or user. */
   readonly error: string;
-  /** The problem, as the caller or the log was told. */
+  /** The problem, as reported to the caller or in the log. */
   readonly message: string;
 }
 
@@ -345,7 +345,7 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
 /** Reasons to refuse a token that its provider did sign: anybody can make up other tokens. */
 const OF_SIGNED_TOKENS = new Set(['invalid_audience', 'invalid_issuer', 'missing_claim']);
 
-/** A value that is recreated once its period is over. */
+/** A value that is recreated once its period has ended. */
 function createPeriod<Value>(clock: Clock, ms: number, create: () => Value) {
   let value = create();
   let until = Number.NEGATIVE_INFINITY;

@@ -130,7 +130,7 @@ export interface EraHandler {
   handle(call: Call): McpResponse | Promise<McpResponse>;
 }
 
-/** The facts of a message from its arrival to its end, as observers read them. */
+/** The facts about a message from its arrival to its end, as observers read them. */
 export interface CallRecord {
   readonly request: GatewayRequest;
   readonly user: UserContext | undefined;
@@ -283,7 +283,7 @@ export interface Callers {
   readonly getProviderToken: GetProviderToken;
   /** Headers of a 401 at a path; undefined without authentication. */
   readonly getChallenge?: GetChallenge | undefined;
-  /** The facts of a user that rules name, for the audit log with `AUDIT_CLAIMS`. */
+  /** The facts about a user that rules name, for the audit log with `AUDIT_CLAIMS`. */
   readonly describeUser?: ((user: UserContext) => JsonObject | undefined) | undefined;
   /**
    * Seals name and e-mail of a session's user; undefined if the token has neither. The member itself is undefined if there are no
@@ -294,7 +294,7 @@ export interface Callers {
     | undefined;
   /** Called with each stateless request of a user; undefined without operators. */
   readonly noteStatelessUser?: ((user: UserContext) => void) | undefined;
-  /** Undefined if the gateway issues no tokens of its own. */
+  /** Undefined if the gateway does not issue its own tokens. */
   readonly endedGrants?: EndedGrants | undefined;
 }
 

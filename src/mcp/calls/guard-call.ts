@@ -1,4 +1,4 @@
-// §26: guards of one call: they check its arguments before it runs, and its result, or a server's error in place of the result.
+// §26: guards of one call: they check its arguments before it runs, and its result, or a server's error instead of the result.
 
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { parseExactJson } from '../../platform/exact-json.ts';
@@ -119,8 +119,8 @@ export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promi
     // The message of a failed tool of an author is a result like any other.
     given = toErrorResult(readFailure(thrown));
   }
-  // A call that asks the client sends no result. A task's handle (§29.5) contains nothing from a server: the task's result is
-  // guarded when its client requests it.
+  // A call that asks the client does not send a result. A task's handle (§29.5) contains nothing from a server: the task's result
+  // is guarded when its client requests it.
   if (context.isAsking() || after === undefined || context.task?.isHandle(given)) return given;
   const result = toReadInOneWay(given);
   // How long a resource may be cached is the gateway's own annotation.
@@ -130,7 +130,7 @@ export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promi
     ...message,
     findProblem: (changed) =>
       findResultProblem(target.item.kind, changed) ??
-      // A tool's failure need not match the output schema.
+      // A tool's failure does not have to match the output schema.
       (isObject(changed) && changed.isError !== true
         ? target.findResultProblem?.(changed)
         : undefined),
@@ -138,7 +138,7 @@ export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promi
   return isObject(passed?.value) ? toShown(passed.value, cache) : result;
 }
 
-/** Copies the result without its notes. */
+/** Copies the result without its notes, and splits off a resource's cache hint. */
 function splitCache(kind: ItemKind, result: object): { cache?: unknown; value: JsonObject } {
   const { ...exact } = readExact(result);
   if (kind !== 'resource' || !('cache' in result) || result.cache === undefined)

@@ -9,7 +9,7 @@ import { isQuestionMethod, QUESTIONS } from '../catalog/client-requests.ts';
 import { isJsonRpcError, type RequestId } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 
-/** The points at which guards can check messages: `on` in the configuration file (§26.1). */
+/** The points where guards can check messages: `on` in the configuration file (§26.1). */
 export const GUARD_POINTS = [
   'tools/list',
   'tools/call',
@@ -50,7 +50,7 @@ export interface GuardConfig {
   readonly on: readonly GuardPoint[];
   /** Names of servers; undefined for all of them and the built-in catalogue. */
   readonly servers: readonly string[] | undefined;
-  /** Globs over names of tools on `/mcp`; undefined for all. Messages about anything but tools are always inspected. */
+  /** Globs for tool names at `/mcp`; undefined for all. Messages about anything but tools are always inspected. */
   readonly tools: readonly string[] | undefined;
   readonly use: GuardUse;
   readonly onError: 'refuse' | 'pass';

@@ -105,7 +105,7 @@ const countCalls = ({ metrics, clock }: Runtime): CallObserver => ({
   },
 });
 
-// §21.1: calls of tools, prompts and resources in the audit log, including denied ones. Never an argument.
+// §21.1: calls to tools, prompts and resources in the audit log, including denied ones. Never an argument.
 
 const auditCalls = (
   audit: Audit,

@@ -74,7 +74,7 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
   // V8 keeps the registers of an async function while it waits, those of temporaries included: params and arguments are read
   // by synchronous functions, and reach async ones as members of what they hold only.
 
-  /** Runs the method of the call, or `runOwn` in its place. Never rejects. The call and the bytes of its body count until it ends. */
+  /** Runs the method of the call, or `runOwn` instead. Never rejects. The call and the bytes of its body count until it ends. */
   async function runCall(call: Call, client: CallClient, runOwn?: RunMethod): Promise<Outcome> {
     const { record } = call;
     record.startedAt = clock.monotonic();
@@ -144,7 +144,7 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
     record.hasStarted = true;
     const starting = observer.start(record);
     if (starting !== undefined) await starting;
-    // Rules may have been reloaded meanwhile.
+    // Rules may have been reloaded in the meantime.
     const hasWaited = checking !== undefined || starting !== undefined;
     if (hasWaited && verdict.kind !== 'denied') verdict = judgeItem(control, item);
     item.ask = verdict.kind === 'allowed' ? verdict.ask : undefined;
@@ -275,7 +275,7 @@ const CHANGED =
 /** Starts the target. §29: from here on a call may continue as a task; guards and approvers have been asked before. */
 function startTarget(item: ItemCall): Promise<object> {
   const { target, args, context } = item;
-  // A waiting call keeps no arguments: the target keeps what it needs.
+  // A waiting call does not keep its arguments: the target keeps what it needs.
   item.args = NO_ARGUMENTS;
   // Tools in this process get values, and may keep them: the text of the message would be kept, too.
   if (target.server === undefined) forgetSource(args);
@@ -286,7 +286,7 @@ function startTarget(item: ItemCall): Promise<object> {
   return target.relayedTasks === undefined ? running : adoptTask(running, target, task);
 }
 
-/** §29.5: the server may answer with a task of its own. */
+/** §29.5: the server may answer with its own task. */
 async function adoptTask(
   running: Promise<object>,
   { relayedTasks, server }: Target,

@@ -72,7 +72,7 @@ export interface Catalog {
   setWatched?(uri: string, isWatched: boolean, caller: Caller): Promise<void>;
   /**
    * Reports changes to one caller while it has an open stream: of lists, and of resources that `watchResources` does not cover.
-   * `uris` are those of a subscription in the stateless era; a session uses `setWatched`.
+   * `uris` come from a subscription in the stateless era; a session uses `setWatched`.
    */
   listen?(caller: Caller, listener: CatalogListener, uris?: readonly string[]): () => void;
   /** A client has ended its session: resources held for it can be released. Never throws. */
@@ -293,7 +293,7 @@ export interface StatelessRelay extends RelayBase {
   requireInput(inputRequests: JsonObject, state: JsonObject): never;
 }
 
-/** `done` of `total` (in any unit, increasing), with a text for the user. */
+/** `done` of `total` (in any unit, increasing), with a message for the user. */
 export type Progress = (done: number, total?: number, message?: string) => void;
 
 /** `data` is any JSON value. It must not contain secrets. */

@@ -89,7 +89,7 @@ export type Answers<Requests extends ClientRequests> = {
  * finds them by key. So put side effects that must happen only once after the request.
  *
  * @throws GatewayError if the client did not declare support, cannot be reached, does not respond in time, or responds with
- * invalid data. The error need not be caught.
+ * invalid data. The error does not have to be caught.
  */
 export type Ask = <const Requests extends ClientRequests>(
   requests: Requests,
@@ -102,7 +102,7 @@ export interface ClientCapabilities {
   /** With a URL that the user opens (2025-11-25). */
   readonly elicitationUrl?: boolean;
   readonly sampling: boolean;
-  /** Sampling in which the model may call tools of the requester (2025-11-25). */
+  /** Sampling where the model may call the requester's tools (2025-11-25). */
   readonly samplingTools?: boolean;
   readonly roots: boolean;
   /** The settings that the client declares, by extension; undefined if it declared none that the gateway knows. */

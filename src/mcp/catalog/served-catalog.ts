@@ -101,7 +101,7 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   canWatch(uri: string, caller: IdentifiedCaller): boolean | Promise<boolean>;
   setWatched(uri: string, isWatched: boolean, caller: IdentifiedCaller): Promise<void>;
   /**
-   * Reports changes to one caller while it has an open stream. `uris` are those of a subscription in the stateless era; a session
+   * Reports changes to one caller while it has an open stream. `uris` come from a subscription in the stateless era; a session
    * uses `setWatched`.
    *
    * @throws the error of an author's `watch`
@@ -168,7 +168,7 @@ export interface Target {
   /** @throws GatewayError for a mistake of the caller; any other throw is an unexpected failure (§4.4). */
   run(args: JsonObject, context: CallerContext): Promise<object>;
   /**
-   * Rejects a caller without access with the same response as for an unknown item.
+   * Rejects a caller without access with the response for an unknown item.
    *
    * @throws GatewayError always, with the facts for the log.
    */
@@ -199,7 +199,7 @@ export interface RelayedTask {
 
 /** §29.5: tasks of the item's server. */
 export interface RelayedTasks {
-  /** The task with which the server responded to the call; undefined if there is none. @throws GatewayError */
+  /** The task that the server returned for the call; undefined if there is none. @throws GatewayError */
   readHandle(result: object): RelayedTask | undefined;
   /** Undefined for a request that is only acknowledged. @throws GatewayError */
   request(request: TaskRequest, context: CallerContext): Promise<RelayedTask | undefined>;

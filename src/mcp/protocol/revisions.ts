@@ -38,7 +38,7 @@ const [NEWEST_OF_SESSIONS = ''] = SESSION_VERSIONS;
 export const negotiateVersion = (asked: string): string =>
   SESSION_VERSIONS.includes(asked) ? asked : NEWEST_OF_SESSIONS;
 
-/** The member of `params._meta` by which a message claims its revision. */
+/** The member of `params._meta` that claims a message's revision. */
 export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion';
 
 /**

@@ -12,7 +12,7 @@ import {
 } from './resumable-events.ts';
 import { createShortStreams, type ShortStream } from './short-streams.ts';
 
-/** The budget of one user, and of all. Short streams have bytes of their own. */
+/** The budget of one user, and of all. Short streams have a separate budget of bytes. */
 const USER_BYTES = 4 * SESSION_BYTES;
 const ALL_BYTES = 8 * SESSION_BYTES;
 /** The memory of a stream itself, not counting its events. */

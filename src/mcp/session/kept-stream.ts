@@ -37,7 +37,7 @@ export class KeptStream implements WrittenStream {
   /** Its links in the lists of ended streams: of its session, its user, and all. */
   places: readonly Link<KeptStream>[] = NO_PLACES;
   isForgotten = false;
-  /** The replica that reads it in place of this one. */
+  /** The replica that reads it instead of this one. */
   readBy: string | undefined = undefined;
   /** Bytes in the store. */
   storedBytes = 0;
@@ -85,7 +85,7 @@ export class Account {
 }
 
 export class UserAccount extends Account {
-  /** As `nameOwner` has it. Without authentication each session is an unnamed user of its own. */
+  /** As `nameOwner` has it. Without authentication each session is a separate unnamed user. */
   readonly name: string | undefined;
   /** The number of its sessions in the store. */
   sessions = 0;

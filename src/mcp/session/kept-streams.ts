@@ -254,7 +254,7 @@ export function createKeptStreams(
         : new Promise((resolve) => {
             tellDrained = resolve;
           }),
-    /** Ends open streams with an error, and writes them and recent ones to the store. */
+    /** Ends open streams with an error, and writes these and the recently ended streams to the store. */
     async stop(error: GatewayError): Promise<void> {
       for (const stream of store.listStreams().filter(({ isOfSession }) => !isOfSession)) {
         end(stream, renderResponse({ error }, stream.requestId ?? null).text);

@@ -232,7 +232,7 @@ function createElicitations({ config, store }: Runtime) {
   const buildKey = (sessionId: string, elicitationId: string, server: unknown = '') =>
     buildElicitationKey(keyPrefix, sessionId, hashSha256(`${server} ${elicitationId}`));
 
-  /** Best effort: if the store does not answer, the client continues without the notification. */
+  /** Best effort: if the store is unavailable, the client continues without the notification. */
   function note(sessionId: string, elicitationId: string | undefined, server: unknown) {
     if (elicitationId === undefined) return;
     const key = buildKey(sessionId, elicitationId, server);

@@ -26,7 +26,7 @@ export interface StreamLog {
   readonly lostPosition: number;
 }
 
-/** Milliseconds for which a call goes on without its client, and its answer waits. */
+/** Milliseconds that a call continues for without its client, and its answer waits. */
 export const KEPT_MS = 300_000;
 /** Kept of one session. */
 export const SESSION_EVENTS = 1000;
@@ -86,7 +86,7 @@ export function toLoss(stream: WrittenStream, details?: string): string {
   return toEvent(stream, 'end', renderResponse({ error }, stream.requestId ?? null).text);
 }
 
-// MCP "Resumability and Redelivery" (§15.1): event ids, by which a client says what it has received.
+// MCP "Resumability and Redelivery" (§15.1): event ids, which let a client say what it has received.
 
 /** The part that all event ids of a stream share. */
 interface StreamId {

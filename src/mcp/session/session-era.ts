@@ -246,7 +246,7 @@ class RelayInSession implements SessionRelay {
   }
 }
 
-/** The first revision in which failures of tools and invalid arguments are results. Versions compare as text. */
+/** The first revision where failures of tools and invalid arguments are results. Versions compare as text. */
 const FAILURE_RESULTS = '2025-11-25';
 
 // MCP "Cancellation": running calls by session and request id, cancelled from any replica.

@@ -120,7 +120,7 @@ export function createSessionStreams(
       }
     }
 
-    /** MCP "Logging": log messages of servers outside calls; invalid ones are dropped. */
+    /** MCP "Logging": log messages from servers outside calls; invalid ones are dropped. */
     logged({ level, logger, data }: JsonObject): void {
       if (!isLogSeverity(level)) return;
       this.passLog ??= createPassWhenKnown<LogMessage, LogSeverity | undefined>({
@@ -144,7 +144,7 @@ export function createSessionStreams(
       }
     }
 
-    /** Sends after a wait: the client may have reconnected meanwhile. */
+    /** Sends after a wait: the client may have reconnected in the meantime. */
     private sendNow(method: string, params: JsonObject) {
       const current = openStreams.get(this.sessionId)?.stream ?? this.stream;
       current.send({ method, params });
@@ -265,7 +265,7 @@ export function createSessionSubscriptions({ config, store, clock }: Runtime) {
     async renew(sessionId: string, uri: string, savedAt: number): Promise<void> {
       const now = clock.now();
       if (now - savedAt <= RENEW_AFTER_MS) return;
-      // Another replica may have ended it meanwhile.
+      // Another replica may have ended it in the meantime.
       const key = buildKey(sessionId, uri);
       await store.compareAndSet(key, String(savedAt), String(now), TTL_SECONDS);
     },

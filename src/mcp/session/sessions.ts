@@ -125,7 +125,7 @@ export function createSessions(
     /**
      * Stores the client's log level.
      *
-     * @throws GatewayError `session_not_found` if the session ended meanwhile.
+     * @throws GatewayError `session_not_found` if the session ended in the meantime.
      */
     async setLogLevel(id: string, user: User, logLevel: LogSeverity): Promise<void> {
       const isSet = await store.setSessionLogLevel(id, toOwner(user), logLevel);
@@ -214,7 +214,7 @@ const knownCapabilities = createBoundedMap<string, ClientCapabilities>('clientCa
 
 export type McpReplicas = Replicas<ReplicaMessage>;
 
-/** Each concerns one session; `id` is that of a JSON-RPC request in it. */
+/** Each concerns one session; `id` is the ID of a JSON-RPC request in it. */
 type ReplicaMessage =
   | {
       readonly about: 'answer';

@@ -1,4 +1,4 @@
-// §15.1: event logs in the shared store, for the replica on which the client resumes a stream; it is notified of news.
+// §15.1: event logs in the shared store, for the replica where the client resumes a stream; it is notified of news.
 
 import { pause } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -43,7 +43,7 @@ export function createStoredStreams(
 
   /** Replaces the log written before. */
   async function write(stream: KeptStream): Promise<SaveResult> {
-    // Evicted meanwhile.
+    // It has been evicted in the meantime.
     if (stream.isForgotten) return 'no_room';
     stream.isUnsaved = false;
     try {

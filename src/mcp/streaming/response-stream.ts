@@ -169,7 +169,7 @@ const REFUSED = /;\s*q\s*=\s*0(\.0*)?\s*(;|$)/i;
 
 export const toErrorAnswer = (thrown: unknown): Answer => ({ error: toGatewayError(thrown) });
 
-/** The answer of a method whose result cannot be sent. */
+/** The answer to a method whose result cannot be sent. */
 export const toFailedAnswer = (cause: unknown): Answer => ({
   error: new GatewayError('method_failed', { cause, facts: getStackFacts(cause) }),
 });

@@ -129,7 +129,8 @@ export async function guardTask(
   }
 }
 
-// §29.5: parses tasks of servers of the stateless era, without trust. Their requests to the client are those of a call.
+// §29.5: parses tasks of servers of the stateless era, without trust. Their requests to the client are treated like the requests
+// of a call.
 
 /** Bounds on what a server can make the gateway relay. */
 const MAX_ID_LENGTH = 512;

@@ -55,7 +55,7 @@ export function createTaskRuns(
   }
 
   return {
-    /** @throws GatewayError `internal_error` if the store does not answer. */
+    /** @throws GatewayError `internal_error` if the store is unavailable. */
     async start(task: Omit<NewTask, 'onOver'>): Promise<RunningTask> {
       const { key } = task;
       running.set(key, { task: undefined, abort: task.abort });
@@ -78,7 +78,7 @@ export function createTaskRuns(
       startSweeping();
       return started;
     },
-    /** True while the replica with this name runs the task. @throws if the store does not answer. */
+    /** True while the replica with this name runs the task. @throws if the store is unavailable. */
     async isRunning(key: string, replica: string): Promise<boolean> {
       if (replica === ownName) return running.has(key);
       return (await store.get(buildTaskReplicaKey(keyPrefix, replica))) !== undefined;
@@ -113,7 +113,7 @@ interface NewTask {
   readonly signal: CancelSignal;
   /** Ends its work. */
   abort(): void;
-  /** Called once it has ended. */
+  /** Called when it has ended. */
   onOver(): void;
 }
 
@@ -344,7 +344,7 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
         told = text;
         tellClient(task);
       }
-      /** One read at a time; a change meanwhile causes one more. */
+      /** One read at a time; a change during it causes one more. */
       function lookInOrder() {
         hasChanged = isLooking;
         if (isLooking) return;

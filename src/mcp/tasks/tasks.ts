@@ -107,7 +107,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       call.detach((error) => {
         if (error !== undefined) void running?.end({ error });
       });
-      // Its login may have ended meanwhile.
+      // Its login may have ended in the meantime.
       if (call.signal().aborted) void running.end({ error: new GatewayError('request_cancelled') });
       resolveCreated({ resultType: 'task', ...describeTask(id, first, clock.now()) });
     }
@@ -141,7 +141,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     };
   }
 
-  /** The record. Marks a task whose replica is gone as `failed`. */
+  /** The record. Marks a task whose replica has stopped as `failed`. */
   async function find(taskId: string, caller: CallContext, call: TaskCall) {
     const owner = toOwner(taskId, caller.user, call.catalog);
     const { user } = owner;

@@ -173,11 +173,11 @@ export interface ConnectionRequests {
   create(request: ConnectionRequest): Promise<{ readonly id: string; readonly url: string }>;
   /** Undefined for one that no longer exists. @throws StoreUnavailable */
   find(id: string): Promise<ConnectionRequest | undefined>;
-  /** The person said no. */
+  /** The user declined. */
   decline(id: string): Promise<void>;
   /**
-   * Resolves when the connection of this owner and server is established, on any replica and through any door; after 5 minutes at
-   * the latest. Never rejects; `expired` if the signal is aborted.
+   * Resolves when this owner's connection to the server is established, on any replica and by any door (§24.3), or after 5
+   * minutes at the latest. Never rejects; resolves to `expired` if the signal is aborted.
    */
   wait(
     id: string,
@@ -188,7 +188,7 @@ export interface ConnectionRequests {
 
 /** From the page to the authorization server and back. */
 export interface Connecting {
-  /** The host of the login, followed by the other hosts at which the authorization server has endpoints. @throws ConnectionProblem */
+  /** The host of the login, followed by the other hosts of the authorization server's endpoints. @throws ConnectionProblem */
   findLoginHosts(server: ConnectionServer): Promise<readonly string[]>;
   /**
    * Resolves to the address that the browser is sent to. Finds the authorization server and the gateway's client there; registers
@@ -207,7 +207,7 @@ export interface Connecting {
     },
   ): Promise<string | undefined>;
   /**
-   * Handles the browser's return from the authorization server: `state` is used up in any case. The owner is that of the
+   * Handles the browser's return from the authorization server: `state` is used up in any case. The owner comes from the
    * browser's current session, who must be the one who began the login.
    *
    * @throws ConnectionProblem
@@ -215,18 +215,18 @@ export interface Connecting {
   finish(
     query: ReadonlyMap<string, string>,
     back: {
-      /** The URI at which the browser came back. */
+      /** The URI that the browser came back to. */
       readonly redirectUri: string;
       readonly browserHash: string | undefined;
       readonly owner: ConnectionOwner | undefined;
       readonly isOperator: boolean;
-      /** Called once the tokens have arrived, which may have taken a while. @throws StoreUnavailable */
+      /** Called when the tokens have arrived, which may have taken a while. @throws StoreUnavailable */
       isStillLoggedIn(): Promise<boolean>;
     },
     findServer: (name: string) => ConnectionServer | undefined,
   ): Promise<{
     readonly info: ConnectionInfo;
-    /** As passed to `begin`: the link with which the login began; undefined if it began on the connections page. */
+    /** As passed to `begin`: the link that the login began with; undefined if it began on the connections page. */
     readonly requestId: string | undefined;
   }>;
   /**
@@ -235,7 +235,7 @@ export interface Connecting {
    */
   getClientDocument(): JsonObject | undefined;
   /**
-   * RFC 7517: the keys with which the gateway authenticates (`private_key_jwt`). They are served at
+   * RFC 7517: the keys that the gateway authenticates with (`private_key_jwt`). They are served at
    * `<BASE_URL>/oauth/connections-keys.json`, the `jwks_uri` of its registrations. @throws StoreUnavailable
    */
   listPublicKeys(): Promise<JsonObject>;

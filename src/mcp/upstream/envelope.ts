@@ -13,7 +13,7 @@ import type { UpstreamDescription, UpstreamRequest } from './upstream.ts';
 const STATELESS_VERSION = '2026-07-28';
 const SESSION_VERSION = '2025-11-25';
 
-/** The versions with which a server may answer `initialize`. */
+/** The versions that a server may answer `initialize` with. */
 const SESSION_VERSIONS: readonly unknown[] = [
   SESSION_VERSION,
   '2025-06-18',

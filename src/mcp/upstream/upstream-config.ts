@@ -24,7 +24,7 @@ export const NAME_HASH_CHARACTERS = 8;
 export const countKeptCharacters = (maxNameLength: number): number =>
   maxNameLength - NAME_HASH_CHARACTERS - 1;
 
-/** One MCP server behind the gateway. Each transport adds members of its own. */
+/** One MCP server behind the gateway. Each transport adds its own members. */
 export interface UpstreamConfig {
   /** Its transport. Only the transport itself compares it: everything that follows from it is in the facts. */
   readonly kind: string;
@@ -43,7 +43,7 @@ export interface UpstreamConfig {
   readonly tools: ToolSelection;
 }
 
-/** Which tools of a server are served. Globs over its own names; case counts. */
+/** Selects the tools of a server that are served, by globs for its own names; case counts. */
 export interface ToolSelection {
   /** `['*']` by default. */
   readonly include: readonly string[];
@@ -57,7 +57,7 @@ export type FindFacts = (config: UpstreamConfig) => UpstreamFacts;
 /** Facts of a server that follow from its transport and its credentials. */
 export interface UpstreamFacts {
   /**
-   * The member of the configuration file that gives each user lists of their own, depending on what their client can be asked;
+   * The member of the configuration file that gives each user their own lists, depending on what their client can be asked;
    * undefined if all users have the same lists. With `auth`, the server learns who is calling; with `isolation`, each caller has
    * separate processes, even without a user.
    */
@@ -66,7 +66,7 @@ export interface UpstreamFacts {
   readonly needsUser: boolean;
   /** §24: the part that concerns connections to it; undefined if users do not log in to it. */
   readonly connection: ConnectionServer | undefined;
-  /** True if it can send log messages outside calls to a single client's session. */
+  /** True if it can send log messages to a single client's session even outside a call. */
   readonly hasSessionStream: boolean;
   /** §21.2: its address, as recorded on spans. */
   readonly attributes: Attributes;

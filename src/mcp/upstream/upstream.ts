@@ -173,7 +173,7 @@ export interface UpstreamLogins {
   peekConnectionId(caller: UpstreamCaller): string | undefined;
   /** The owner of the caller's connection; undefined for those who can have none. */
   findOwner(caller: UpstreamCaller): ConnectionOwner | undefined;
-  /** For the caller: the account that they are connected as. @throws UpstreamError if the store does not answer. */
+  /** For the caller: the account that they are connected as. @throws UpstreamError if the store is unavailable. */
   describe(caller: UpstreamCaller): Promise<ConnectionInfo | undefined>;
   /** A connection was made, ended, or needs a login: everything opened with the previous one ends. */
   noteChange(owner: ConnectionOwner): void;

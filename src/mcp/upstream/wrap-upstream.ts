@@ -140,7 +140,7 @@ const describeRequest = ({ method, name }: UpstreamRequest): Attributes => ({
 
 // §18.3: roots are folders on the machines of users. A server gets them only if the configuration file says so.
 
-/** The same server, for which no client has roots unless the file says `"roots": true`. */
+/** The same server, to which no client has roots unless the file says `"roots": true`. */
 export function withholdRoots(upstream: Upstream, log: Log): Upstream {
   const { config } = upstream;
   if (config.roots) return upstream;

@@ -33,7 +33,7 @@ interface PendingConnection {
   readonly signal: AbortSignal;
   /** Receives the server's data in a buffer that is shared with other connections. */
   readonly onread: OnReadOpts;
-  /** The same through a tunnel, which has buffers of its own. */
+  /** The same through a tunnel, which has its own buffers. */
   receive(bytes: Buffer): void;
 }
 

@@ -15,7 +15,7 @@ const MEANINGLESS = /^(?:|identity|none|binary|[78]bit|(?:us-)?ascii|utf-?8|iso-
 const SHOWN = /^[\w.+, -]{1,60}$/;
 
 interface ContentCoding {
-  /** `none`: the bytes are those of the body itself. */
+  /** `none`: the body is not encoded. */
   readonly kind: 'none' | 'known' | 'unknown';
   /** It can be shown. */
   readonly name: string;
@@ -81,7 +81,7 @@ export interface DecodedReader {
   onDecoded(bytes: Buffer): void;
   /** `problem` is a clause. No call follows this one. */
   onUndecodable(problem: string): void;
-  /** The decoder is waiting for more, and holds memory meanwhile. */
+  /** The decoder is waiting for more, and holds memory while it waits. */
   onWaiting(): void;
   /** Enough data is waiting to be decoded (back-pressure), until `letSourceGoOn` is called. */
   holdSource(): void;

@@ -180,7 +180,7 @@ class PooledConnection {
   private keptMs: number | undefined = undefined;
   private isPaused = false;
   private isOver = false;
-  /** End of the time in which a request may be sent while it is idle, in monotonic milliseconds. */
+  /** End of the time when a request may be sent while it is idle, in monotonic milliseconds. */
   idleUntil = 0;
 
   constructor(owner: HttpPool) {
@@ -367,8 +367,8 @@ const OWN = new Set([
 export const isConnectionHeader = (name: string): boolean => OWN.has(name.toLowerCase());
 
 /**
- * Writes the head of a request, including the empty line. `target` is that of its first line (RFC 9112 §3.2), `own` are the
- * header lines of the connection.
+ * Writes the head of a request, including the empty line. `target` is the request target of its first line (RFC 9112 §3.2), `own`
+ * are the header lines of the connection.
  *
  * @throws UnsendableHeader
  */

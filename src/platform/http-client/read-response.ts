@@ -1,5 +1,5 @@
-// Reads the answers of a server over one connection (RFC 9112), strictly: bytes that two parsers could interpret as different
-// answers are refused, along with the connection, since what follows could be mistaken for the answer to another user's request.
+// Strictly reads a server's answers over one connection (RFC 9112): bytes that two parsers could interpret as different answers
+// are refused, along with the connection, since what follows could be mistaken for the answer to another user's request.
 import type { IncomingHttpHeaders } from 'node:http';
 
 /** The server did not send HTTP/1.1, or sent something ambiguous. */
@@ -255,7 +255,7 @@ function fail(words: string): never {
   throw new InvalidResponse(words);
 }
 
-/** Refuses a bare line feed at once, as llhttp does, since a head with such line ends would never be complete here. */
+/** Refuses a bare line feed at once, as llhttp does, since a head with such line endings would never be complete here. */
 function waitForLineEnd(input: Buffer, start: number): typeof NOT_YET {
   for (let at = input.indexOf(LINE_FEED, start); at !== -1; at = input.indexOf(LINE_FEED, at + 1))
     if (at === start || input[at - 1] !== CARRIAGE_RETURN) fail(LINE_FEED_ALONE);
@@ -276,8 +276,8 @@ const HEX = Int8Array.from({ length: 256 }, (_, byte) =>
 );
 
 /**
- * Reads a head that is known to be well-formed and begins at `start`. Values are strings of their own: a slice of the head, kept
- * as the id of a session is, would keep all of it.
+ * Reads a head that is known to be well-formed and begins at `start`. Values are copied strings: a slice of the head, kept as the
+ * id of a session is, would keep all of it.
  */
 function readFields(head: string, input: Buffer, start: number): IncomingHttpHeaders {
   // Without a prototype: a server may name its fields as it likes.

@@ -275,7 +275,7 @@ export interface PublicResponse {
 }
 
 /**
- * Uses a connection of its own, which the signal closes. Redirects are not followed.
+ * Uses a separate connection, which the signal closes. Redirects are not followed.
  *
  * @throws HostNotPublic, otherwise the connection error.
  */

@@ -28,7 +28,7 @@ import {
 /** A server, and its members for reporting problems. */
 export interface PlacedServer {
   readonly config: ServerEntry;
-  /** The name in the file, from which the server's name was derived. */
+  /** The name in the file, which the server's name was derived from. */
   readonly givenName: string;
   readonly members: MemberReader;
 }
@@ -206,7 +206,7 @@ const USE_TYPE = `Postern has "type" for this: ${TOLD_TYPES.join(' or ')}.`;
 const NO_USER_LOGIN =
   'Postern cannot log in at this server for its users yet. Give it a token with "headers", or remove this.';
 
-/** Members of other programs, and the equivalent here. */
+/** Members that other programs' configuration files have, with the Postern equivalent. */
 const REPLACED_SERVER_MEMBERS: Readonly<Record<string, string>> = {
   allowedTools: USE_INCLUDE,
   disabledTools: USE_EXCLUDE,

@@ -169,7 +169,7 @@ function writeForeignToken(token: string | undefined) {
   return writeHeader(token);
 }
 
-/** For a user without a token of the provider. */
+/** For a user without a provider token. */
 export const describeMissingToken = ({ grant }: UserContext): string =>
   grant?.isMachine ? OF_MACHINE : NO_PROVIDER_TOKEN;
 

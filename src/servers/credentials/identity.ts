@@ -108,7 +108,7 @@ export function createIdentityIssuer(
       memory.set(hash, token, exp * 1000 - RESERVE_MS);
       return token;
     },
-    /** RFC 7517: the keys with which servers verify such tokens. */
+    /** RFC 7517: the keys that servers use to verify such tokens. */
     getKeySet: async () => ({ keys: await keys.listPublicKeys() }),
   };
 }

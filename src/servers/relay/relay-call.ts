@@ -87,7 +87,7 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
 
   return {
     relayCall,
-    /** Ends all calls that are waiting for an answer; their clients are told to call again. */
+    /** Ends all calls that are waiting for an answer; their clients are asked to call again. */
     close: suspendedCalls.close,
   };
 }

@@ -57,9 +57,9 @@ export interface RoundsRequest {
   readonly params: JsonObject;
   /** Answers to earlier questions; undefined for a call without any. */
   readonly first?: RoundAnswers | undefined;
-  /** True if the server was told that the client can have tasks (§29). */
+  /** True if the server knows that the client can have tasks (§29). */
   readonly mayBeTask?: boolean;
-  /** `params` are those of the request, with the answers of a round. */
+  /** `params` belong to the request, and include the answers from a round. */
   send(params: JsonObject): Promise<JsonObject>;
   /** Resolves to the answers, keyed like the questions. */
   ask(questions: RoundQuestions, state: Pick<RoundAnswers, 'requestState'>): Promise<JsonObject>;
@@ -131,7 +131,7 @@ function refuseCall(problem: string): never {
 const MAX_QUESTIONS = 16;
 
 /**
- * Resolves to the result as the server wrote it. `params` are those of the call, with the answers of its rounds.
+ * Resolves to the result as the server wrote it. `params` belong to the call, and include the answers from its rounds.
  *
  * @throws UpstreamError
  */
@@ -265,7 +265,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
     });
   };
 
-/** Retains nothing of the request that began the call: that request is over when the call is suspended. */
+/** Retains nothing of the request that began the call: that request has ended when the call is suspended. */
 function createSend(call: RelayedCall, params: JsonObject, context: Context): NewCall['send'] {
   const wishes = readWishes(context);
   return (client) => sendToServer(call, params, toClient(wishes, client, client.answer));
@@ -350,8 +350,8 @@ const callAgain = (server: string) =>
     `The call at ${server} that asked this is over, and its answer is lost. Call again, without the answers.`,
   );
 
-// §18.3: the answers to questions of a stateless server are passed on once (no replay). The server keeps no state of the call, so
-// it could not distinguish a replay from the first time.
+// §18.3: the answers to questions of a stateless server are passed on once (no replay). The server keeps no state for the call,
+// so it could not distinguish a replay from the first time.
 
 /** No `requestState` is valid for longer. */
 const TTL_SECONDS = 3600;
@@ -359,7 +359,7 @@ const TTL_SECONDS = 3600;
 /**
  * True if these answers, which were named when they were requested, arrive for the first time, on any replica.
  *
- * @throws GatewayError `internal_error` if the store does not answer.
+ * @throws GatewayError `internal_error` if the store is unavailable.
  */
 async function redeemAnswers({ config, store }: UpstreamRuntime, id: string): Promise<boolean> {
   const own = randomUUID();

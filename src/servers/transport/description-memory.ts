@@ -7,7 +7,7 @@ import { CAPACITY } from '../../platform/memory/capacity.ts';
 interface Kept {
   readonly description: UpstreamDescription;
   readonly bytes: number;
-  /** How many times all entries had been expired by then. */
+  /** The current `generation` when the server last gave this description; `NEVER` once it is expired. */
   generation: number;
 }
 

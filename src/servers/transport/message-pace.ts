@@ -3,7 +3,7 @@
 // others: messages beyond the limit wait at the server (back-pressure).
 import type { Clock } from '../../platform/clock.ts';
 
-/** Source of a stream, by which its windows are looked up. */
+/** Source of a stream, used to look up its windows. */
 export interface PacedSource {
   readonly server: string;
   /** Owner of the stream (`nameOwner`); undefined for the gateway's own, and for streams that users share. */
@@ -238,7 +238,7 @@ export abstract class PacedStream<Message> {
     if (this.backlog !== undefined) this.passWaiting(this.backlog, () => true);
   }
 
-  /** Stops passing on messages. */
+  /** Stops forwarding messages. */
   stopMessages(): void {
     this.isOver = true;
     if (this.backlog === undefined) return;

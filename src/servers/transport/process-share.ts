@@ -1,4 +1,4 @@
-// §18.4: state that all servers of this process share, whatever their transport.
+// §18.4: the state shared by all upstream servers in this process, whatever their transport.
 
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { type Clock, computePauseMs } from '../../platform/clock.ts';
@@ -27,7 +27,7 @@ export function openProcessShare({ config, clock, store }: UpstreamRuntime, serv
     heldStreams: createHeldStreams(clock),
     /** Other processes use the same store. */
     hasReplicas: serves && store.isShared,
-    /** True if a client's session is alive: any replica may have ended it. True while the store does not answer. Never rejects. */
+    /** True if a client's session is alive: any replica may have ended it. True while the store is unavailable. Never rejects. */
     async isSessionActive(sessionId: string) {
       try {
         const access = { sessionId, owner: undefined, slideSeconds: undefined };

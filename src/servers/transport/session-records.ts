@@ -29,7 +29,7 @@ const AN_HOUR_SECONDS = 3600;
 
 /**
  * Records of one server; `identity` identifies the server: a record must never reach a different one. Each method throws
- * StoreUnavailable if the store does not answer, except for optional records (`isOptional`): these count as absent, and each
+ * StoreUnavailable if the store is unavailable, except for optional records (`isOptional`): these count as absent, and each
  * replica has its own session at a server, which is less convenient but fails no call.
  */
 export function createSessionRecords(
@@ -56,12 +56,12 @@ export function createSessionRecords(
   return {
     /** Undefined if there is none. */
     read: (sessionId: string) => attempt(records.get(buildKey(sessionId)), undefined),
-    /** Resolves to the record that is then stored: another replica may have been faster. */
+    /** Resolves to the record that is then stored: another replica may have written its record first. */
     readOrWrite: (sessionId: string, text: string) =>
       attempt(records.create(buildKey(sessionId), text, ttlSeconds), text),
     /**
      * Writes the result of `change`, if there is one. `change` is called again if another replica has changed the record
-     * meanwhile. Resolves to its last result.
+     * in the meantime. Resolves to its last result.
      */
     update: (sessionId: string, change: (text: string | undefined) => string | undefined) =>
       attempt(
@@ -77,10 +77,10 @@ export function createSessionRecords(
   };
 }
 
-// Resources to which clients' sessions have subscribed at a server: kept in the store, so that any replica can subscribe
-// to them again.
+// Resources at a server that clients' sessions have subscribed to: kept in the store, so that any replica can subscribe to them
+// again.
 
-/** Each method throws StoreUnavailable if the store does not answer: that is not the same as no subscriptions. */
+/** Each method throws StoreUnavailable if the store is unavailable: that is not the same as no subscriptions. */
 export type SubscriptionMemory = ReturnType<typeof createSubscriptionMemory>;
 
 /** Maximum number per session and server, so that no session locks out others. */
@@ -225,7 +225,7 @@ export function createStdioReplicas(
   const isWatching = (watcher: Watcher) =>
     watchers.topics.get(hashSession(watcher.sessionId))?.listeners.has(watcher) === true;
 
-  /** Fails open: while the store does not answer, the previous subscriptions stay. */
+  /** Fails open: while the store is unavailable, the previous subscriptions stay. */
   async function tellSubscriptions(watcher: Watcher) {
     const { sessionId, attempts, tell } = watcher;
     const uris = await memory.read(sessionId).catch(() => undefined);

@@ -36,11 +36,11 @@ export function findServerCredentials(config: UpstreamConfig): CredentialType | 
 
 const NO_AUTH = { type: 'none' };
 
-/** True if each user has lists of their own. */
+/** True if each user has their own lists. */
 export const dependsOnUser = (config: UpstreamConfig): boolean =>
   findFacts(config).personalBy !== undefined;
 
-/** True if it is told who is calling, so that its lists may differ between users. */
+/** True if the gateway passes it the caller's identity, so that its lists may differ between users. */
 export const knowsUsers = (config: UpstreamConfig): boolean =>
   findFacts(config).personalBy === 'auth';
 

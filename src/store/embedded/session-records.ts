@@ -121,7 +121,7 @@ export function openSessionRecords(folder: OpenFolder, clock: Clock, sessionKeyP
   };
 }
 
-// A cache of sessions, so that calls need not read and decode the session's record.
+// A cache of sessions, so that calls do not have to read and decode the session's record.
 
 /** About 5 MB in each generation. */
 const GENERATION = 5000;
@@ -193,7 +193,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
   });
   const log = openTouchLog(root);
   const buckets: (TimeBucket | undefined)[] = Array.from({ length: BUCKETS });
-  /** In the order in which they changed. */
+  /** In the order they changed. */
   const changed: TimeBucket[] = [];
   let committing: readonly TimeBucket[] = [];
   /** Keys touched since the last commit began, and the number of the next commit. */

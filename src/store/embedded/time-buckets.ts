@@ -23,7 +23,7 @@ export interface TimesPlace {
   readonly key: number;
   /** The last known place: entries move. */
   at: number;
-  /** The number of the commit for which the change is noted. */
+  /** The number of the commit that the change is noted for. */
   touchedIn: number;
 }
 
@@ -42,8 +42,8 @@ export function createTimeBucket(id: number, bytes: Uint8Array | undefined): Tim
 }
 
 /**
- * Encodes a bucket; empty if no entry is left. A copy: most buckets have an entry or two, and V8 allocates a buffer of its own, of a
- * quarter of a kilobyte, for such a short array on the first access to it.
+ * Encodes a bucket; empty if no entry is left. A copy: most buckets have an entry or two, and V8 allocates a separate buffer, of
+ * a quarter of a kilobyte, for such a short array on the first access to it.
  */
 export const toBytes = ({ values, length }: TimeBucket): Buffer =>
   Buffer.from(values.slice(0, length).buffer);

@@ -112,7 +112,7 @@ export function createAdmissionBatches(
       if (queue.pending.length === MAX_BATCH) sendBatches(slot, queue);
       else if (!queue.isScheduled) {
         queue.isScheduled = true;
-        // Runs once all ready sockets were read: a single request does not wait for others.
+        // Runs after all ready sockets have been read: a single request does not wait for others.
         setImmediate(sendBatches, slot, queue);
       }
     });
@@ -129,18 +129,17 @@ export function createAdmissionBatches(
 const MAX_REMOVED = 5000;
 
 /**
- * KEYS: the windows' sorted sets, each once, then the grants, each once, then the session hash of each request that has one.
+ * KEYS: the windows' sorted sets, then the grants, both without duplicates, then the session hash of each request that has one.
  * ARGV: suffix of the entries, time of access (ms), number of windows, number of grants, 1 on a cluster, number of windows from
  * which permits are wanted, length (ms) and maximum of each window, index and permits of each window of which they are wanted,
  * then for each request: the index of its grant (0 for none), the number of its windows, the index of each of these, then -1, or
- * the session's time to live (s; 0 to read it only), its owner and the owner's issuer.
- * Returns the time, then for each request: decision, entries and oldest entry of the deciding window, session; then the version
- * of each grant, '' if it is missing; then for each window from which permits are wanted: the number taken, their end, entries
- * and oldest entry. Permits that processes have taken count as entries.
- * A decision is 1 for admitted, -n for refused by the n-th window, 0 without windows or without the grant. If a key is of a
- * wrong type, the decision is the error's text, and so are the session and, in a list of one, the version: that concerns no other
- * request, but any other error concerns all. Each window is cleared, read and written once for all requests, and each grant is
- * read once.
+ * the session's time to live (s; 0 to read it only), its owner and the owner's issuer. Returns the time, then for each request:
+ * decision, entries and oldest entry of the deciding window, session; then the version of each grant, '' if it is missing; then
+ * for each window from which permits are wanted: the number taken, their end, entries and oldest entry. Permits that processes
+ * have taken count as entries. A decision is 1 for admitted, -n for refused by the n-th window, 0 without windows or without the
+ * grant. If a key is of a wrong type, the decision is the error's text, and so are the session and, in a list of one, the
+ * version: that concerns no other request, but any other error concerns all. Each window is cleared, read and written once for
+ * all requests, and each grant is read once.
  */
 const ADMISSION_VARIABLES = `local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local isCluster, wanted = ARGV[5] == '1', tonumber(ARGV[6])

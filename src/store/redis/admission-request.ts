@@ -149,7 +149,7 @@ export function readReply(
   return { admissions, granted };
 }
 
-/** Redis returns an empty text if there is no value. */
+/** Redis returns an empty string if there is no value. */
 function readGrant(version: unknown) {
   if (typeof version === 'string') return version === '' ? NO_GRANT : { version };
   return { failure: createFailure(version) };

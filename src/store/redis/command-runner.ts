@@ -174,7 +174,7 @@ export function createChangeKey(
   return function changeKey<Result>(key: string, change: (client: RedisClient) => Promise<Result>) {
     if (forget === undefined) return commands.run(change);
     // Before the change, so that no read uses the old value while it changes; and after it, since a read may have cached it
-    // meanwhile.
+    // in the meantime.
     forget(key);
     return commands.run(change).finally(() => forget(key));
   };

@@ -181,7 +181,7 @@ function connectPrimary(
 interface Primary {
   readonly host: string;
   readonly port: number;
-  /** Increases with each failover, so that a sentinel which missed the last one is outvoted. */
+  /** Increases with each failover, so that a sentinel that missed the last one is outvoted. */
   readonly epoch: number;
 }
 

@@ -5,13 +5,13 @@ import { buildLeasedKey, buildReturnedKey, LEASED_MARK_KEY } from '../keys.ts';
 import type { RedisClient } from './connection.ts';
 
 /**
- * The part of the window for which a share lasts: the longer it is, the longer its permits count, and the fewer requests Redis
+ * The part of the window that a share lasts for: the longer it is, the longer its permits count, and the fewer requests Redis
  * gets.
  */
 const LIFE_PART = 1 / 12;
 const MAX_LIFE_MS = 5000;
 
-/** Milliseconds for which a process may use a share. */
+/** Milliseconds that a process may use a share for. */
 export const toShareLife = (windowMs: number): number =>
   Math.min(windowMs * LIFE_PART, MAX_LIFE_MS);
 

@@ -128,7 +128,7 @@ export function createLocalAdmission(
     return admitHere(taken, known) ?? admitOrRefuse(askRedis(taken, request, known), request);
   };
 
-  /** Redis also refuses because of permits that this process took meanwhile: while some are left, the request gets one. */
+  /** Redis also refuses because of permits that this process took in the meantime: while some are left, the request gets one. */
   async function admitOrRefuse(asking: Promise<Admission>, request: AdmissionRequest) {
     const { windows } = request;
     const admission = await asking;
@@ -175,7 +175,10 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     'trackedRecords',
   );
   const grants = createBoundedMap<string, Known<GrantLookup>>('trackedRecords');
-  /** Reads in flight, by key. An answer counts only if no change was reported meanwhile: the two connections have no common order. */
+  /**
+   * Reads in flight, by key. An answer counts only if no change was reported in the meantime: the two connections have no common
+   * order.
+   */
   const pending = new Map<string, PendingRead>();
   let unsent: PendingRead[] = [];
 
@@ -217,7 +220,7 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     if (known.peek(key) !== undefined || pending.has(key) || pending.size >= MAX_PENDING) return;
     const wanted = { kind, key };
     pending.set(key, wanted);
-    // Runs once all ready sockets were read: one pipeline for all of them.
+    // Runs after all ready sockets have been read: one pipeline for all of them.
     if (unsent.push(wanted) === 1) setImmediate(sendReads);
   }
 

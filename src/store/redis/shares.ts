@@ -21,7 +21,7 @@ export interface TakenPermits {
   readonly verdict: WindowVerdict | undefined;
   /** Identifies the request in that window, for `uncountRequest`. */
   readonly entry: string | undefined;
-  /** Windows in which Redis has to count. */
+  /** Windows that Redis has to count in. */
   readonly missing: readonly LimitWindow[];
   readonly shares: readonly Share[];
 }
@@ -37,7 +37,7 @@ interface Share {
   left: number;
 }
 
-/** A window in which this process counts requests. */
+/** A window that this process counts requests in. */
 interface LeasedWindow {
   /** Requests in the current period of a share's life, which began at `since` (monotonic), and in the previous one. */
   since: number;

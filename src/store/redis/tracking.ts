@@ -179,7 +179,7 @@ export function createTracking(
 const REFUSED =
   'Redis refuses to tell of changes, so STORE_READS=tracked has no effect: sessions and logins are read for each call. Allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later).';
 
-/** The channel on which Redis notifies RESP2 clients about changes. */
+/** The channel that Redis uses to notify RESP2 clients about changes. */
 const INVALIDATIONS = '__redis__:invalidate';
 
 interface PairListener {
@@ -211,7 +211,7 @@ export function openTrackingPair(commandClient: Redis, { onChange, onError, onEn
     connection.on('error', onError);
     connection.once('close', close);
   }
-  // Not `message`, which would pass several keys as one text.
+  // Not `message`, which would pass several keys as one string.
   listener.on('messageBuffer', (_channel, keys: unknown) => {
     if (hasEnded) return;
     // ioredis prepends `?keyPrefix=` of REDIS_URL to each key it sends.

@@ -82,7 +82,7 @@ export function createReplicas<Message extends object>(
   }
 
   return {
-    /** The name of this replica, new at each start. */
+    /** The name of this replica, new at each startup. */
     ownName,
     /**
      * Sends to all replicas, including this one, or to the named one, in the order of the calls.
@@ -97,7 +97,7 @@ export function createReplicas<Message extends object>(
       });
       await store.publish(to, sealed);
     },
-    /** Listeners are called in the order in which messages arrived. */
+    /** Listeners are called in the order messages arrived. */
     listen: (listener: (message: Message) => void) => void listeners.add(listener),
     close() {
       isClosed = true;

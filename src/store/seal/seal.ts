@@ -56,7 +56,7 @@ export function createSeal(secrets: readonly string[]) {
       keys.map(({ mac }) =>
         createHmac('sha256', mac).update(`${context}\0`).update(text).digest('base64url'),
       ),
-    /** True if a text claims to be sealed with an unknown secret. The claim can be forged. */
+    /** True if a value claims to be sealed with an unknown secret. The claim can be forged. */
     namesForeignSecret(sealed: string) {
       const { fingerprint } = parseSealed(sealed);
       return fingerprint !== undefined && findKey(fingerprint) === undefined;

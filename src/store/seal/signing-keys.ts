@@ -24,7 +24,7 @@ interface SigningKey {
 }
 
 const DAY_MS = 86_400_000;
-/** Each key signs for one month; all replicas count months alike. */
+/** Each key signs for one month; all replicas count months the same way. */
 const MONTH_MS = 30 * DAY_MS;
 /**
  * A key is published this long before and after its signing period: longer than tokens live, servers cache the key set, and

@@ -1,4 +1,4 @@
-// §21.1: the interface of the audit log: who did what, and with which outcome. Never contains tokens or the values of arguments.
+// §21.1: the interface of the audit log: who did what, and the outcome. Never contains tokens or the values of arguments.
 
 import type { JsonObject } from '../../platform/json.ts';
 
@@ -11,7 +11,7 @@ export type AuditEvent =
   | 'tool_call'
   | 'prompt_get'
   | 'resource_read'
-  /** §24.6: a user's login at a server behind the gateway. */
+  /** §24.6: a user's login to a server behind the gateway. */
   | 'connection'
   /** §27: an approval was requested for a call, or decided. */
   | 'approval'
@@ -81,7 +81,7 @@ export interface Audit {
   write(action: AuditedAction, end: AuditedEnd, seconds?: number): void;
   /**
    * Runs the work and writes its outcome: success, or a failure with the key of its error. With `AUDIT_REQUIRED`, first writes a
-   * line about the start.
+   * line that the work has begun.
    *
    * @throws GatewayError `audit_unavailable` if that line cannot be written: then the work does not run. Otherwise rejects with
    * the error of the work.

@@ -255,7 +255,7 @@ const createOutputSink = (output: LineOutput, close: () => void): LineSink => ({
   },
 });
 
-/** Milliseconds for which lines may still go to a renamed file. */
+/** Milliseconds that lines may still go to a renamed file for. */
 const RENAMED_MS = 1000;
 
 /**

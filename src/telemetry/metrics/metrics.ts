@@ -22,7 +22,7 @@ export interface Metrics {
   recordGrant(status: 'issued' | 'refreshed' | 'ended'): void;
   /** Renewals of grants at the provider. `failed`: the provider did not answer. */
   recordGrantRenewal(status: 'renewed' | 'ended' | 'failed'): void;
-  /** §13.4: logout tokens of the provider. `failed`: the provider has to send it again. */
+  /** §13.4: logout tokens from the provider. `failed`: the provider has to send it again. */
   recordLogoutToken(status: 'accepted' | 'refused' | 'failed'): void;
   /** `result` is `success` or the reason of the refusal (§7.1). */
   recordAuthAttempt(result: string, seconds: number): void;

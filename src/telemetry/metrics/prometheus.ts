@@ -19,7 +19,7 @@ export function createPrometheusMetrics(): Metrics {
   const registry = createRegistry();
   for (const metric of listProcessMetrics()) registry.registerMetric(metric);
   const create = createFactories(registry);
-  // In the order in which they are scraped.
+  // In the order they are scraped.
   const { activeSessions, ...calls } = createCallMetrics(create);
   const logins = createLoginMetrics(create);
   const limits = createStoreMetrics(create);

@@ -81,7 +81,7 @@ describe('rules', () => {
     expect(await search(staff)).toEqual(all);
     expect(await search(nobody)).toEqual(['wiki__delete_page']);
     expect(await seen(admin)).toContain('read_page');
-    expect(await seen(nobody)).toBe('There are tools of wiki (1 tool: delete_page).');
+    expect(await seen(nobody)).toBe('There are tools from wiki (1 tool: delete_page).');
     expect(await gateway.describe(['wiki__read_page', 'wiki__delete_page'], nobody)).toMatchObject({
       tools: [{ name: 'wiki__delete_page' }],
       hint: expect.stringContaining('Unknown: "wiki__read_page"'),

@@ -41,7 +41,7 @@ test('§25.3 search: such a view lists three tools and those that are pinned; al
   expect(await gateway.listNames('resources/list')).toEqual(['file:///a']);
   const [search] = await gateway.list('tools/list');
   expect(search.description).toContain(
-    'There are tools of files (2 tools: read_file, write_file); github (3 tools: merge_pull_request, create_issue, search_code).',
+    'There are tools from files (2 tools: read_file, write_file); github (3 tools: merge_pull_request, create_issue, search_code).',
   );
   expect(search.annotations).toMatchObject({ readOnlyHint: true });
 });

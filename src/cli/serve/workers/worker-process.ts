@@ -48,7 +48,7 @@ function writeProtection(served: Protection) {
     : JSON.stringify({ ...served, details: undefined });
 }
 
-/** Reads the start parameters of this worker; `served` is undefined without a configuration file. */
+/** Reads this worker's startup parameters; `served` is undefined without a configuration file. */
 export function readWorkerEnvironment(env: NodeJS.ProcessEnv) {
   const served: unknown = JSON.parse(env[PROTECTION_VARIABLE] ?? 'null');
   return {
@@ -57,7 +57,7 @@ export function readWorkerEnvironment(env: NodeJS.ProcessEnv) {
   };
 }
 
-/** Also recognizes messages in which workers report the configuration they have loaded. */
+/** Also recognizes messages that report the configuration that a worker has loaded. */
 const isProtection = (value: unknown): value is Protection =>
   isObject(value) &&
   typeof value.hasRules === 'boolean' &&
@@ -93,7 +93,7 @@ export function startWorker(served: Protection | undefined) {
     id: worker.id,
     pid: worker.process.pid,
     serving,
-    /** Milliseconds since it started serving; on a busy machine the start itself may take a long time. */
+    /** Milliseconds since it started serving; on a busy machine, startup itself may take a long time. */
     getServedMs: () => (servingSince === undefined ? 0 : systemClock.monotonic() - servingSince),
     ended,
     /** A message to a dead worker is lost. */

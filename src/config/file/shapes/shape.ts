@@ -49,7 +49,7 @@ export function report({ path, context }: FilePlace, line: number, message: stri
   context.report(line, path, message);
 }
 
-/** Names the type of a value that is not a text, number or flag. */
+/** Names the type of a value that is not a string, number or flag. */
 export const nameKind = ({ kind }: FileNode): string =>
   kind === 'list' ? 'A list' : kind === 'object' ? 'An object' : 'This value';
 

@@ -46,7 +46,7 @@ function rewriteOperators(expression: Expression) {
 
 function chooseFunction({ function: name, args: [, container] }: FunctionCall) {
   if (name === '@in' && container !== undefined) {
-    // Callers could send an object in place of a list, which would contain nothing.
+    // Callers could send an object instead of a list, which would contain nothing.
     const [variable, ...members] = readPath(container) ?? [];
     const mayBeObject =
       variable === 'args' ? members.length === 0 : variable === 'user' || variable === 'tool';
@@ -77,7 +77,7 @@ function takeCallerParts(root: Expression): readonly CallerPart[] {
   return taken;
 }
 
-/** True if it only uses facts of the caller. */
+/** True if it uses only facts about the caller. */
 function isOfCaller(expression: Expression) {
   const names = [...listNames(expression, [])];
   return names.length > 0 && names.every((name) => name === 'user' || name === 'client');

@@ -42,7 +42,7 @@ const loadDraft2020 = createLoader<typeof import('ajv/dist/2020.js')>('ajv/dist/
 const createDraft7 = (options: Options): Ajv =>
   new (loadDraft7().Ajv)(options).addVocabulary([MIRROR_KEYWORD]);
 
-/** Created on demand: each takes milliseconds of the start. */
+/** Created on demand: each takes milliseconds of the startup time. */
 const createDialect = (create: (options: Options) => Ajv) => ({
   firstError: once(() => create(FIRST_ERROR)),
   allErrors: once(() => create(ALL_ERRORS)),
@@ -59,9 +59,9 @@ const ofPlainSchemas = once(() =>
   createDraft7({ ...FIRST_ERROR, meta: false, validateSchema: false }),
 );
 
-/** Loading takes longer than a call should: it happens after the start, unless a call comes earlier. */
+/** Loading takes longer than a call should: it happens after startup, unless a call comes earlier. */
 const loadSoon = once(() => setTimeout(ofPlainSchemas, LOAD_AFTER_MS).unref());
-/** Longer than a start takes on a slow machine. */
+/** Longer than startup takes on a slow machine. */
 const LOAD_AFTER_MS = 2000;
 
 function once<Value>(create: () => Value): () => Value {
@@ -138,7 +138,7 @@ const NOT_ALL =
  */
 const MAX_VALUES = 500;
 
-/** Maximum text length for an author's pattern, since `maxLength` may have failed beside it. */
+/** Maximum text length for an author's pattern, since `maxLength` may have failed as well. */
 const MAX_PATTERN_TEXT = 4096;
 
 /** Undefined if it would cost too much. */
@@ -183,7 +183,7 @@ function isSmall(value: unknown) {
 
 /**
  * True if the schema has only the most common keywords, each with a value that both meta-schemas allow. Validation against a
- * meta-schema would compile it first, which takes a tenth of the start.
+ * meta-schema would compile it first, which takes a tenth of the startup time.
  */
 const isPlainSchema = (schema: unknown) =>
   isObject(schema) &&

@@ -40,9 +40,9 @@ export interface SkillDefinition {
 }
 
 /**
- * Defines a skill (SEP-2640, Agent Skills): a folder with a `SKILL.md`, whose name is that of the folder, and the files that it
- * refers to. Everything is read once, now: lists, digests and content always describe the same files. Names that begin with a dot
- * are ignored.
+ * Defines a skill (SEP-2640, Agent Skills): a folder with a `SKILL.md`, named like the folder, and the files that it refers to.
+ * Everything is read once, now: lists, digests and content always describe the same files. Names that begin with a dot are
+ * ignored.
  *
  * @throws DefinitionError immediately, with file and line, if the folder is not a valid skill: no `SKILL.md`, an invalid name or
  * description, more than 512 files or 16 MiB, links.
@@ -123,7 +123,7 @@ interface ReadFile {
   readonly content: ResourceContent;
 }
 
-/** SEP-2640 "Limits": clients need not accept more. */
+/** SEP-2640 "Limits": clients do not have to accept more. */
 const MAX_FILES = 512;
 const MAX_BYTES = 16_777_216;
 

@@ -94,7 +94,7 @@ const toEntry = (name: string, sealed: string) => ({ name, bytes: sealed.length 
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 128 * MEBIBYTE;
-/** For notes that replace outcomes for which there was no room. */
+/** For notes that replace outcomes that had no room. */
 const SMALL_BYTES = MEBIBYTE;
 /** Sealing makes an answer a third larger, and it may be serialized longer than it was received. */
 const SEALED_PER_BYTE = 1.5;
@@ -227,7 +227,7 @@ export interface CallAtServer {
 interface CallKeeper {
   /** False if it cannot wait for an answer to its question: too many calls are waiting, or they use too much memory. */
   suspend(): boolean;
-  /** The call is over. `untold` are outcomes that no request was waiting for. */
+  /** The call has ended. `untold` are outcomes that no request was waiting for. */
   end(untold: NextOutcome | undefined): void;
 }
 
@@ -275,7 +275,7 @@ export class OpenCall {
     );
   }
 
-  /** Waits instead of the previous request, for which the call is over. */
+  /** Waits instead of the previous request, which fails as aborted. */
   wait(next: Waiter): void {
     this.stopCounting();
     this.tell({ kind: 'failed', failure: 'aborted', message: 'The client called again.' });

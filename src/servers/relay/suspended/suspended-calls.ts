@@ -69,7 +69,7 @@ export function createSuspendedCalls(runtime: UpstreamRuntime) {
       const outcome = waitHere(listener, (waiter) => start(call, id, waiter));
       return { id, replica: replicas.ownName, outcome };
     },
-    /** Resolves to the next outcome; undefined if the call is over, or its replica is gone. */
+    /** Resolves to the next outcome; undefined if the call has ended, or its replica has stopped. */
     async resume(reply: ClientReply, listener: CallListener) {
       if (reply.replica !== replicas.ownName) return waitElsewhere(reply, listener);
       const openCall = table.find(reply);
@@ -159,7 +159,7 @@ function createWaitElsewhere(
     return records.take(reply);
   };
 
-  /** Also resolves when the other replica is gone. */
+  /** Also resolves when the other replica has stopped. */
   function waitForSettlement(reply: ClientReply, listener: CallListener): Promise<void> {
     const ticket = randomUUID();
     const { id: call, user, server, replica, key } = reply;
