@@ -83,11 +83,11 @@ function noteUnread(written: Written, short: JsonObject, source: UnreadSource): 
     get(members, name) {
       if (typeof name === 'symbol' || !Object.hasOwn(members, name))
         return Reflect.get(members, name);
-      if (members[name] !== undefined) return members[name];
       if (name === '_meta' && source.meta !== undefined) {
         ownMeta ??= readMeta(source.meta);
         return ownMeta;
       }
+      if (members[name] !== undefined) return members[name];
       whole ??=
         parseObject(typeof written === 'string' ? written : joinPieces(written)) ?? failToRead();
       return whole[name];
