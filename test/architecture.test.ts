@@ -88,7 +88,6 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   '@opentelemetry/resources': /^telemetry\/tracing\//,
   '@opentelemetry/sdk-trace': /^telemetry\/tracing\//,
   tokenx: /^catalog\/search\/search-tools\.ts$/,
-  'eventsource-parser': /^servers\/http\/event-stream\.ts$/,
   'node:http': /^(platform\/outbound\/proxy-choice\.ts$|cli\/)/,
   'node:https': /^(platform\/outbound\/(public-network|proxy-choice)\.ts$|cli\/)/,
   'node:child_process': /^(servers\/stdio\/child\.ts$|cli\/)/,

@@ -61,6 +61,7 @@ npm ci
 npm run bench                # what a call costs, about 18 minutes
 npm run bench -- --quick     # the same in under a minute
 npm run bench -- relay --only table,profile
+npm run bench -- guard       # fails if a way costs over twice its goal; under 3 minutes
 npm run bench -- growth
 npm run bench -- memory
 npm run bench -- start

@@ -9,7 +9,10 @@ import { renderTable } from '../table.ts';
 import { renderMachine } from './calls.ts';
 
 export function renderRelay({ machine, plan, rows }: RelayResults): string {
-  const goals = judgeRelayGoals(rows).map(({ title, goal }) => [title, renderGoal(goal)]);
+  const goals = judgeRelayGoals(rows)
+    .filter(({ goal }) => goal.found !== undefined)
+    .map(({ title, goal }) => [title, renderGoal(goal)]);
+  const ways = WAYS.filter((way) => rows.some((row) => row.way === way));
   return `## What passing on costs
 
 CPU µs per call of the process between client and server, with 32 connections; in brackets, how many times the floor's, of
@@ -19,7 +22,7 @@ times are those of 1 KB.
 
 ${renderMachine(machine)} ${plan.rounds} rounds of ${plan.seconds} s, after ${plan.warmUpSeconds} s to warm up${renderLeadIn(plan.leadInSeconds)}.
 
-${WAYS.map((way) => renderWay(way, rows)).join('\n')}
+${ways.map((way) => renderWay(way, rows)).join('\n')}
 ### Goals
 
 ${renderTable(['Goal', 'Reached'], goals)}
