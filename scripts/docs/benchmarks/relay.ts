@@ -13,35 +13,35 @@ export function renderRelay({ machine, plan, rows }: RelayResults): string {
     .filter(({ goal }) => goal.found !== undefined)
     .map(({ title, goal }) => [title, renderGoal(goal)]);
   const ways = WAYS.filter((way) => rows.some((row) => row.way === way));
-  return `## What passing on costs
+  return `## What forwarding a call costs
 
-CPU µs per call of the process between client and server, with 32 connections; in brackets, how many times the floor's, of
-which there are two. Each signature is verified by the first one, and remembered by the second one, as Postern remembers it by default.
-The server answers with 1 KB or 100 KB, as JSON or as the event of a stream (SSE), or lists 300 tools; its own CPU does not count. The
-times are those of 1 KB.
+CPU per call, in µs, of the process between the client and the server, with 32 connections. The multiple of the floor's CPU is in brackets.
+The floor checks the token's RS256 signature at each call and forwards the bytes with undici; a second floor remembers the signature,
+as Postern does by default. The server returns 1 KB or 100 KB, as JSON or as the event of a stream (SSE), or a list of 300 tools; its own
+CPU is not included. The latencies are for the 1 KB response.
 
 ${renderMachine(machine)} ${plan.rounds} rounds of ${plan.seconds} s, after ${plan.warmUpSeconds} s to warm up${renderLeadIn(plan.leadInSeconds)}.
 
 ${ways.map((way) => renderWay(way, rows)).join('\n')}
-### Goals
+### Goals for forwarded calls
 
 ${renderTable(['Goal', 'Reached'], goals)}
-**The 99th percentile with 32 connections** is that of pauses. Each server has one core here, and between its rounds it waits for the others. When its load
-begins again, V8 compiles and the memory that calls left behind is collected: 10 ms for a full collection, after about 50 ms in which V8 marks on the same core.
-Three such moments in a round of 3 s are the percentile. With a second core for V8, or under a load that continues, they are fewer.
+**The 99th percentile with 32 connections** is determined by pauses. Each server has one core here, and between its rounds it waits for the others. When its load
+resumes, V8 compiles code and collects the garbage of earlier calls: a full collection takes 10 ms, after about 50 ms of marking on the same core.
+Three such pauses in a 3 s round are enough to determine the percentile. With a second core for V8, or under continuous load, they are rarer.
 `;
 }
 
 const TITLES: Readonly<Record<Way, string>> = {
   session: `### Clients and servers with sessions
 
-Left out by the floors: limits, sessions, and any look at the message and its answer. By haproxy: these, too. fastmcp keeps its sessions in memory and has no limits.`,
+The floors and haproxy have no limits and no sessions, and do not inspect messages. fastmcp keeps its sessions in memory and has no limits.`,
   stateless: `### Clients and servers without sessions (2026-07-28)
 
-Left out by the floors and haproxy: limits, and any look at the message and its answer.`,
+The floors and haproxy have no limits, and do not inspect messages.`,
   stdio: `### A server that is a process
 
-The floor parses and writes each message, between a socket and a pipe, and checks no token. mcp-proxy checks none, either.`,
+The floor parses and writes each message, between a socket and a pipe. Neither it nor mcp-proxy checks tokens.`,
 };
 
 function renderWay(way: Way, all: readonly RelayRow[]) {
