@@ -104,9 +104,10 @@ const WITH_CLASSES = [
   'platform/(bounded-map|cancellation|clock|exact-json|json).ts',
   'platform/http-client/(content-coding|http-pool|read-response).ts',
   'mcp/protocol/fit.ts',
+  'platform/memory/user-budgets.ts',
   'mcp/upstream/wrap-upstream.ts',
   'catalog/(approved-content|caller-lists|list-cache|plan|resolve-target|server-lists|upstream-catalogs).ts',
-  'servers/http/(exchange|server-call|session-cookies|session-era|sessions|stateless-era).ts',
+  'servers/http/(event-stream|exchange|server-call|session-cookies|session-era|sessions|stateless-era).ts',
   'servers/relay/(relay-call|suspended/outcome-records).ts',
   'servers/(transport/.*|stdio/child.ts)',
 ];

@@ -247,8 +247,11 @@ export const surround = (before: string, content: Written, behind: string): Writ
     ? before + content + behind
     : [Buffer.from(before), ...content, Buffer.from(behind)];
 
+/** Bytes of which a part is of the same class: a `Buffer` stays one. */
+type Sliceable<Piece> = { subarray(start: number, end: number): Piece } & Uint8Array;
+
 /** Drops `start` bytes at the start and `end` bytes at the end. */
-export function cutPieces<Piece extends Uint8Array>(
+export function cutPieces<Piece extends Sliceable<Piece>>(
   pieces: readonly Piece[],
   start: number,
   end: number,
@@ -259,7 +262,7 @@ export function cutPieces<Piece extends Uint8Array>(
     const from = Math.max(0, start - at);
     const to = Math.max(0, Math.min(piece.length, length - end - at));
     at += piece.length;
-    return piece.subarray(from, to) as Piece;
+    return piece.subarray(from, to);
   });
 }
 
@@ -267,7 +270,7 @@ export function cutPieces<Piece extends Uint8Array>(
 const MARK = [0xef, 0xbb, 0xbf] as const;
 
 /** The pieces without the mark at their start; the same array without one. */
-export function dropByteOrderMark<Piece extends Uint8Array>(pieces: readonly Piece[]) {
+export function dropByteOrderMark<Piece extends Sliceable<Piece>>(pieces: readonly Piece[]) {
   // Fast path: nearly no text has one.
   if (pieces[0]?.[0] !== MARK[0]) return pieces;
   const head = Buffer.concat(pieces.slice(0, MARK.length));
