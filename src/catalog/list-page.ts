@@ -41,8 +41,10 @@ export function createListPage(path: ServedPath) {
     const memory = isUsual ? policies.findMemory(who.policy) : undefined;
     const known = memory && getFirstPages(entries).get(memory);
     if (known !== undefined) return known;
+    // Before anything is awaited: a page without a server that goes down meanwhile must not be kept.
+    const isVisible = createIsVisible(path, who);
     if (policies.dependOnCaller) await access.prepareFor(who, work);
-    const visible = await takeVisible(list, cursor, createIsVisible(path, who), work);
+    const visible = await takeVisible(list, cursor, isVisible, work);
     if (memory !== undefined && served.current.policies === policies)
       getFirstPages(entries).set(memory, visible);
     return visible;

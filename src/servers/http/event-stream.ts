@@ -42,6 +42,7 @@ export class EventSplitter {
 
   /** Returns the problem with the stream; undefined if there is none. */
   add(chunk: Buffer): string | undefined {
+    if (chunk.length === 0) return undefined;
     let at = this.hadReturn && chunk[0] === LINE_FEED ? 1 : 0;
     this.hadReturn = chunk.at(-1) === CARRIAGE_RETURN;
     let feed = chunk.indexOf(LINE_FEED, at);
@@ -124,8 +125,8 @@ export class EventSplitter {
     this.name = '';
     this.id = undefined;
     this.bytes = 0;
-    const isKnown = id !== undefined && reader.openCursor()?.take(id) === false;
     if (data === undefined) return;
+    const isKnown = id !== undefined && reader.openCursor()?.take(id) === false;
     this.lines -= LINES_A_MESSAGE;
     const { byteLength } = data;
     const isMessage = name === '' || name === 'message';

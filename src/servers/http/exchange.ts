@@ -336,6 +336,11 @@ export class Exchange
     return 1;
   }
 
+  /** Not the whole chunks that they are parts of. */
+  protected override copy(received: Received): Received {
+    return [Buffer.concat(received)];
+  }
+
   protected pauseSource(): void {
     (this.decoder ?? this.sent)?.pause(this);
   }
