@@ -23,9 +23,10 @@ export async function measureTable({ plan, isPublished, isQuick }: Options): Pro
   const machine = describeMachine();
   const warmUpSeconds = isQuick ? plan.warmUpSeconds : WARM_UP_SECONDS;
   const rows: RelayRow[] = [];
+  const connections = [CONNECTIONS, 1];
   for (const way of WAYS) {
     const contestants = listContestants(way).filter((one) => !isQuick || one.isQuick);
-    rows.push(...(await measureWay(way, contestants, { ...plan, warmUpSeconds })));
+    rows.push(...(await measureWay(way, contestants, { ...plan, warmUpSeconds, connections })));
   }
   for (const { title, goal } of judgeRelayGoals(rows)) console.log(`${title}: ${renderGoal(goal)}`);
   if (isPublished) publish({ relay: { machine, plan: { ...plan, warmUpSeconds }, rows } });

@@ -28,9 +28,6 @@ export function createListPage(path: ServedPath) {
   const { view, access, hub, missedLists, clock, served } = path;
   const getItem = (entry: Entry) => toShownItem(view, entry);
 
-  /** True if callers may see different entries. */
-  const dependsOnCaller = () => served.current.policies.dependOnCaller;
-
   async function findVisible(list: ListView, cursor: Cursor, who: Who, work: Turns) {
     const { entries } = list;
     const { policies } = served.current;
@@ -60,7 +57,7 @@ export function createListPage(path: ServedPath) {
     const list = await view.list(kind, who);
     if (context.takesStream) missedLists.note(kind, who.upstream, view, list.hasAllServers);
     if (work.isOver()) await work.next();
-    const isPrivate = list.isPersonal || dependsOnCaller();
+    const isPrivate = list.isPersonal || served.current.policies.dependOnCaller;
     const { entries } = list;
     const { positions, last } = await findVisible(list, cursor, who, work);
     const nextCursor = last && encodeCursor(toShownName(view, last));

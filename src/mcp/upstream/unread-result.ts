@@ -14,6 +14,7 @@ import {
   type Written,
 } from '../../platform/json.ts';
 
+import { releaseChunks } from '../../platform/memory/user-budgets.ts';
 import {
   hasTwice,
   type ScannedEntry,
@@ -27,7 +28,7 @@ import { Findings, RESULTS } from '../protocol/fit.ts';
 interface ResultBytes {
   /** Valid only for now: the next call of `joinPieces` overwrites them. */
   readonly bytes: Buffer;
-  /** A copy of the received bytes. */
+  /** The same, as received. */
   readonly pieces: readonly Uint8Array[];
   /** True if the result is passed on in these pieces, and not as text. */
   readonly isLong: boolean;
@@ -43,7 +44,7 @@ interface ResultBytes {
  */
 export function createUnreadResult({
   bytes,
-  pieces,
+  pieces: received,
   isLong,
   start,
   end,
@@ -52,6 +53,7 @@ export function createUnreadResult({
   if (scanned === undefined || scanned.members.some((one) => isRead(bytes, one))) return undefined;
   if (!isFitting(bytes, scanned)) return undefined;
   const { length } = bytes;
+  const pieces = releaseChunks(received);
   const written = isLong
     ? cutPieces(pieces, start, length - end)
     : decodeUtf8(bytes.subarray(start, end));
@@ -84,7 +86,7 @@ function noteUnread(written: Written, short: JsonObject, source: UnreadSource): 
       if (typeof name === 'symbol' || !Object.hasOwn(members, name))
         return Reflect.get(members, name);
       if (name === '_meta' && source.meta !== undefined) {
-        ownMeta ??= readMeta(source.meta);
+        ownMeta ??= parseMeta(source.meta);
         return ownMeta;
       }
       if (members[name] !== undefined) return members[name];
@@ -98,7 +100,7 @@ function noteUnread(written: Written, short: JsonObject, source: UnreadSource): 
   return result;
 }
 
-function readMeta(text: string): JsonObject {
+function parseMeta(text: string): JsonObject {
   const meta = parseObject(text) ?? failToRead();
   noteWritten(meta, text);
   return meta;

@@ -278,18 +278,15 @@ export class PieceList {
       this.pieces.push(piece);
       return;
     }
-    this.others ??= createGrowingBuffer();
-    this.others.append(piece);
+    if (this.others !== undefined) this.others.append(piece);
+    else {
+      this.others = createGrowingBuffer();
+      this.others.append(copyPiece(piece));
+    }
   }
 
-  /** Copies small parts of larger chunks: a part keeps its whole chunk in memory. */
-  releaseRest(): void {
-    for (const [at, piece] of this.pieces.entries()) {
-      if (2 * piece.length >= piece.buffer.byteLength) continue;
-      const copy = Buffer.allocUnsafeSlow(piece.length);
-      piece.copy(copy);
-      this.pieces[at] = copy;
-    }
+  releaseChunks(): void {
+    if (this.pieces.length > 0) this.pieces = releaseChunks(this.pieces);
   }
 
   /** Returns all pieces and empties the list. */
@@ -301,4 +298,17 @@ export class PieceList {
     if (others !== undefined) pieces.push(others.take());
     return pieces;
   }
+}
+
+/** The pieces, with copies of those that are small parts of larger chunks: a part keeps its whole chunk in memory. */
+export const releaseChunks = <Piece extends Uint8Array>(
+  pieces: readonly Piece[],
+): (Piece | Buffer)[] =>
+  pieces.map((piece) => (2 * piece.length < piece.buffer.byteLength ? copyPiece(piece) : piece));
+
+/** Not from the pool of Node.js, which is a chunk, too. */
+function copyPiece(piece: Uint8Array): Buffer {
+  const copy = Buffer.allocUnsafeSlow(piece.length);
+  copy.set(piece);
+  return copy;
 }

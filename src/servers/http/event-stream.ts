@@ -57,8 +57,8 @@ export class EventSplitter {
       if (back !== -1 && back < at) back = chunk.indexOf(CARRIAGE_RETURN, at);
     }
     if (at < chunk.length) this.line.add(chunk.subarray(at));
-    this.line.releaseRest();
-    this.data?.releaseRest();
+    this.line.releaseChunks();
+    this.data?.releaseChunks();
     this.lines = Math.max(0, this.lines);
     if (this.lines >= LINES_A_MESSAGE) {
       this.reader.onNoise(Math.floor(this.lines / LINES_A_MESSAGE));

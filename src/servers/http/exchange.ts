@@ -14,7 +14,7 @@ import {
   type SentRequest,
 } from '../../platform/http-client/http-pool.ts';
 import { countBytes, dropByteOrderMark, isObject, type JsonObject } from '../../platform/json.ts';
-import { PieceList } from '../../platform/memory/user-budgets.ts';
+import { PieceList, releaseChunks } from '../../platform/memory/user-budgets.ts';
 import { nameOwner } from '../../store/keys.ts';
 import { parseEventData, parseServerBytes } from '../messages/server-message.ts';
 import { PacedStream } from '../transport/message-pace.ts';
@@ -316,7 +316,7 @@ export class Exchange
   }
 
   openCursor(): EventCursor | undefined {
-    return this.listener.openCursor?.();
+    return this.isOver ? undefined : this.listener.openCursor?.();
   }
 
   // The pace of its messages.
@@ -338,7 +338,7 @@ export class Exchange
 
   /** Not the whole chunks that they are parts of. */
   protected override copy(received: Received): Received {
-    return [Buffer.concat(received)];
+    return releaseChunks(received);
   }
 
   protected pauseSource(): void {

@@ -117,10 +117,7 @@ interface ParsedJson {
 /**
  * Undefined for text that is not JSON, is nested too deeply, or has too many values. `pieces` are the received bytes of the text.
  */
-export function parseServerJson(
-  text: string,
-  pieces?: readonly Uint8Array[],
-): ParsedJson | undefined {
+function parseServerJson(text: string, pieces?: readonly Uint8Array[]): ParsedJson | undefined {
   if (findExceededBound(text, BOUNDS) !== undefined) return undefined;
   const response = text.length < MIN_NOTED ? undefined : parseUsualResponse(text, pieces);
   if (response !== undefined) return { value: response };

@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 import type { UpstreamError, UpstreamFailure } from '../../mcp/upstream/upstream.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
+import { releaseChunks } from '../../platform/memory/user-budgets.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import type { ProgramUser } from '../config/common-members.ts';
 import { type MessagePace, type PacedSource, PacedStream } from '../transport/message-pace.ts';
@@ -182,7 +183,7 @@ class PacedLines extends PacedStream<readonly Buffer[]> {
   }
 
   protected override copy(line: readonly Buffer[]): readonly Buffer[] {
-    return [Buffer.concat(line)];
+    return releaseChunks(line);
   }
 
   protected pauseSource(): void {

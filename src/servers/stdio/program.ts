@@ -287,7 +287,7 @@ export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: Line
         start = end + 1;
       }
       if (start < chunk.length) take(chunk.subarray(start), false);
-      held.releaseRest();
+      held.releaseChunks();
     },
     /** Bytes of the incomplete line. */
     get heldBytes() {

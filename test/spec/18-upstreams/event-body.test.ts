@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { openServerPool } from '../../../src/platform/outbound/outbound-network.ts';
-import { EventSplitter } from '../../../src/servers/http/event-stream.ts';
+import { createEventCursor, EventSplitter } from '../../../src/servers/http/event-stream.ts';
 import { Exchange } from '../../../src/servers/http/exchange.ts';
 import { MessagePace } from '../../../src/servers/transport/message-pace.ts';
 import { createAnswerMemory } from '../../../src/servers/transport/process-share.ts';
@@ -54,6 +54,33 @@ test.each(
   expect(kept).toBe(0);
   expect(mostKept).toBeLessThan(200);
 });
+
+test('§18.4 events: a line end that an empty chunk divides is one', () => {
+  const { messages, body } = openSplitter();
+  for (const chunk of ['data: {\r', '', '\ndata: }\r\n\r\n']) body.add(Buffer.from(chunk));
+  expect(messages).toEqual(['{\n}']);
+});
+
+test('§18.3 resuming: an event without data does not make the one that follows it with its id a repetition', () => {
+  const { messages, body, cursor } = openSplitter();
+  body.add(Buffer.from('id: 7\n\nid: 7\ndata: {}\n\n'));
+  expect(messages).toEqual(['{}']);
+  expect(cursor.lastId()).toBe('7');
+  body.add(Buffer.from('id: 7\ndata: {}\n\n'));
+  expect(messages).toEqual(['{}']);
+});
+
+function openSplitter() {
+  const messages: string[] = [];
+  const cursor = createEventCursor(32);
+  const body = new EventSplitter(200, {
+    onEventData: (data) => void messages.push(Buffer.concat(data).toString()),
+    onNamedEvent() {},
+    onNoise() {},
+    openCursor: () => cursor,
+  });
+  return { messages, body, cursor };
+}
 
 /** Pieces that each are one event, or nearly, and what is in them. */
 const PIECES: readonly (readonly [piece: string, messages: readonly string[]])[] = [
