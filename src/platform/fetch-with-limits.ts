@@ -1,5 +1,5 @@
 import type { HttpRequest } from './http-client/http-pool.ts';
-import { dropByteOrderMark } from './json.ts';
+import { dropByteOrderMark } from './pieces.ts';
 import { stripUri } from './secret-texts.ts';
 
 /** The part of `fetch` that the gateway needs; tests and embedders may pass their own. Redirects are not followed. */

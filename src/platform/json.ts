@@ -14,7 +14,7 @@ import {
   readKey,
   skipSpace,
 } from './exact-json.ts';
-import { openWorkspace } from './scan/scan-json.ts';
+import { cutPieces, toBuffer } from './pieces.ts';
 
 /** A JSON object whose members have not been checked. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -79,27 +79,6 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
     return undefined;
   }
 }
-
-const toBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
-  Buffer.from(buffer, byteOffset, byteLength);
-
-/** Concatenates pieces. The result is valid until the next call, or the next scan. */
-export function joinPieces(pieces: readonly Uint8Array[]): Buffer {
-  const [first] = pieces;
-  if (pieces.length === 1 && first !== undefined) return toBuffer(first);
-  const length = countBytes(pieces);
-  const workspace = openWorkspace(length)?.bytes;
-  if (workspace === undefined) return Buffer.concat(pieces, length);
-  let at = 0;
-  for (const piece of pieces) {
-    workspace.set(piece, at);
-    at += piece.length;
-  }
-  return workspace.subarray(0, length);
-}
-
-export const countBytes = (pieces: readonly Uint8Array[]) =>
-  pieces.reduce((sum, piece) => sum + piece.length, 0);
 
 /** Undefined unless every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */
 export function decodePercent(text: string): string | undefined {
@@ -246,36 +225,6 @@ export const surround = (before: string, content: Written, behind: string): Writ
   typeof content === 'string'
     ? before + content + behind
     : [Buffer.from(before), ...content, Buffer.from(behind)];
-
-/** Bytes of which a part is of the same class: a `Buffer` stays one. */
-type Sliceable<Piece> = { subarray(start: number, end: number): Piece } & Uint8Array;
-
-/** Drops `start` bytes at the start and `end` bytes at the end. */
-export function cutPieces<Piece extends Sliceable<Piece>>(
-  pieces: readonly Piece[],
-  start: number,
-  end: number,
-): readonly Piece[] {
-  const length = countBytes(pieces);
-  let at = 0;
-  return pieces.map((piece) => {
-    const from = Math.max(0, start - at);
-    const to = Math.max(0, Math.min(piece.length, length - end - at));
-    at += piece.length;
-    return piece.subarray(from, to);
-  });
-}
-
-/** UTF-8 byte order mark: not part of the text, and not allowed in JSON (RFC 8259 §8.1). */
-const MARK = [0xef, 0xbb, 0xbf] as const;
-
-/** The pieces without the mark at their start; the same array without one. */
-export function dropByteOrderMark<Piece extends Sliceable<Piece>>(pieces: readonly Piece[]) {
-  // Fast path: nearly no text has one.
-  if (pieces[0]?.[0] !== MARK[0]) return pieces;
-  const head = Buffer.concat(pieces.slice(0, MARK.length));
-  return MARK.every((byte, at) => head[at] === byte) ? cutPieces(pieces, MARK.length, 0) : pieces;
-}
 
 /**
  * Adds members such as `"a":1` before and after those of a serialized object, which must not be empty nor have these names.

@@ -8,10 +8,10 @@ import {
   hasRepeatedNames,
   isObject,
   type JsonObject,
-  joinPieces,
   noteWritten,
   parseObject,
 } from './json.ts';
+import { joinPieces } from './pieces.ts';
 import { cutJson, cutMembers, type JsonPath, spliceJson } from './splice-json.ts';
 
 /** Text and path of a value. The text is searched only when the value is forwarded. */

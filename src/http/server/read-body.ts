@@ -3,11 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { decodeUtf8, findExceededBound } from '../../platform/json.ts';
-import {
-  createGrowingBuffer,
-  type GrowingBuffer,
-  type HoldBody,
-} from '../../platform/memory/user-budgets.ts';
+import type { HoldBody } from '../../platform/memory/user-budgets.ts';
+import { createGrowingBuffer, type GrowingBuffer } from '../../platform/pieces.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { NO_BODY, type RequestBody } from '../endpoint/message.ts';
 import { createBodyMemory, type MemoryOwner } from './transfer-memory.ts';

@@ -4,17 +4,14 @@
 import { failUpstream } from '../../errors/gateway-error.ts';
 import {
   createNote,
-  cutPieces,
   decodeUtf8,
   type JsonObject,
-  joinPieces,
   noteWritten,
   parseJson,
   parseObject,
   type Written,
 } from '../../platform/json.ts';
-
-import { releaseChunks } from '../../platform/memory/user-budgets.ts';
+import { cutPieces, joinPieces, releaseChunks } from '../../platform/pieces.ts';
 import {
   hasTwice,
   type ScannedEntry,

@@ -1,7 +1,6 @@
 // Server-sent events (WHATWG HTML §9.2) of a server: splits a stream into messages, each of which is a JSON value. Data is passed on
 // in the received bytes: decoding a long result would cost more than everything else that is done with it.
-import { countBytes, dropByteOrderMark, joinPieces } from '../../platform/json.ts';
-import { PieceList } from '../../platform/memory/user-budgets.ts';
+import { countBytes, dropByteOrderMark, joinPieces, PieceList } from '../../platform/pieces.ts';
 
 /** The problem with an answer or an event that is too long. */
 export const describeExcess = (maxBytes: number): string =>

@@ -13,8 +13,8 @@ import {
   type ResponseHandler,
   type SentRequest,
 } from '../../platform/http-client/http-pool.ts';
-import { countBytes, dropByteOrderMark, isObject, type JsonObject } from '../../platform/json.ts';
-import { PieceList, releaseChunks } from '../../platform/memory/user-budgets.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { countBytes, dropByteOrderMark, PieceList, releaseChunks } from '../../platform/pieces.ts';
 import { nameOwner } from '../../store/keys.ts';
 import { parseEventData, parseServerBytes } from '../messages/server-message.ts';
 import { PacedStream } from '../transport/message-pace.ts';

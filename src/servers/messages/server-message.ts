@@ -13,17 +13,16 @@ import type {
 } from '../../mcp/upstream/upstream.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import {
-  cutPieces,
   decodeUtf8,
   findExceededBound,
   isObject,
   type JsonObject,
-  joinPieces,
   noteWritten,
   parseJson,
   parseObject,
 } from '../../platform/json.ts';
 import { noteSource, readExact } from '../../platform/noted-json.ts';
+import { cutPieces, joinPieces } from '../../platform/pieces.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 
 export type ServerMessage =

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import type { UpstreamError, UpstreamFailure } from '../../mcp/upstream/upstream.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
-import { releaseChunks } from '../../platform/memory/user-budgets.ts';
+import { releaseChunks } from '../../platform/pieces.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import type { ProgramUser } from '../config/common-members.ts';
 import { type MessagePace, type PacedSource, PacedStream } from '../transport/message-pace.ts';

@@ -11,7 +11,8 @@ import {
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { type Clock, Deadline } from '../../platform/clock.ts';
-import { dropByteOrderMark, isObject, type JsonObject } from '../../platform/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { dropByteOrderMark } from '../../platform/pieces.ts';
 import { nameOwner } from '../../store/keys.ts';
 import {
   parseServerBytes,

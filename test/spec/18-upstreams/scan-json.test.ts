@@ -500,7 +500,7 @@ async function openScanner(pagesLeft: number) {
   vi.stubGlobal('WebAssembly', { Module, Instance, Memory });
   vi.resetModules();
   const fresh = await import('../../../src/platform/scan/scan-json.ts');
-  const { joinPieces } = await import('../../../src/platform/json.ts');
+  const { joinPieces } = await import('../../../src/platform/pieces.ts');
   const scanLength = (length: number) => {
     const body = Buffer.from(`{"a":"${'x'.repeat(length - 8)}"}`);
     const joined = joinPieces([body.subarray(0, 7), body.subarray(7)]);

@@ -1,0 +1,144 @@
+// Bytes in consecutive pieces: as they are received, joined and cut.
+import { openWorkspace } from './scan/scan-json.ts';
+
+/** Concatenates pieces. The result is valid until the next call, or the next scan. */
+export function joinPieces(pieces: readonly Uint8Array[]): Buffer {
+  const [first] = pieces;
+  if (pieces.length === 1 && first !== undefined) return toBuffer(first);
+  const length = countBytes(pieces);
+  const workspace = openWorkspace(length)?.bytes;
+  if (workspace === undefined) return Buffer.concat(pieces, length);
+  let at = 0;
+  for (const piece of pieces) {
+    workspace.set(piece, at);
+    at += piece.length;
+  }
+  return workspace.subarray(0, length);
+}
+
+export const countBytes = (pieces: readonly Uint8Array[]) =>
+  pieces.reduce((sum, piece) => sum + piece.length, 0);
+
+/** The same bytes, not copied. */
+export const toBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
+  Buffer.from(buffer, byteOffset, byteLength);
+
+/** Bytes of which a part is of the same class: a `Buffer` stays one. */
+type Sliceable<Piece> = { subarray(start: number, end: number): Piece } & Uint8Array;
+
+/** Drops `start` bytes at the start and `end` bytes at the end. */
+export function cutPieces<Piece extends Sliceable<Piece>>(
+  pieces: readonly Piece[],
+  start: number,
+  end: number,
+): readonly Piece[] {
+  const length = countBytes(pieces);
+  let at = 0;
+  return pieces.map((piece) => {
+    const from = Math.max(0, start - at);
+    const to = Math.max(0, Math.min(piece.length, length - end - at));
+    at += piece.length;
+    return piece.subarray(from, to);
+  });
+}
+
+/** UTF-8 byte order mark: not part of the text, and not allowed in JSON (RFC 8259 §8.1). */
+const MARK = [0xef, 0xbb, 0xbf] as const;
+
+/** The pieces without the mark at their start; the same array without one. */
+export function dropByteOrderMark<Piece extends Sliceable<Piece>>(pieces: readonly Piece[]) {
+  // Fast path: nearly no text has one.
+  if (pieces[0]?.[0] !== MARK[0]) return pieces;
+  const starts = pieces.slice(0, MARK.length).map((piece) => piece.subarray(0, MARK.length));
+  const head = Buffer.concat(starts);
+  return MARK.every((byte, at) => head[at] === byte) ? cutPieces(pieces, MARK.length, 0) : pieces;
+}
+
+/** Bytes of a body or an event as they arrive. */
+export type GrowingBuffer = ReturnType<typeof createGrowingBuffer>;
+
+/** Minimum growth in bytes. */
+const STEP_BYTES = 4096;
+
+/** Takes at most twice the bytes; keeping many small pieces would take far more. */
+export function createGrowingBuffer() {
+  let buffer: Buffer | undefined;
+  let length = 0;
+
+  return {
+    append(piece: Buffer) {
+      const bytes = length + piece.length;
+      // Most bodies arrive in one piece.
+      if (buffer === undefined) {
+        buffer = piece;
+      } else {
+        if (buffer.length < bytes) {
+          const grown = Buffer.allocUnsafeSlow(Math.max(2 * bytes, STEP_BYTES));
+          buffer.copy(grown, 0, 0, length);
+          buffer = grown;
+        }
+        piece.copy(buffer, length);
+      }
+      length = bytes;
+    },
+    byteLength: () => length,
+    /** Returns all bytes and resets the buffer. */
+    take(): Buffer {
+      const whole = buffer?.subarray(0, length) ?? Buffer.alloc(0);
+      buffer = undefined;
+      length = 0;
+      return whole;
+    },
+  };
+}
+
+/** Number of pieces that are kept as received. */
+const MAX_PIECES = 16;
+
+/** The first pieces as received, and one copy of all others: many small buffers would take more memory than their bytes. */
+export class PieceList {
+  byteLength = 0;
+  private pieces: Buffer[] = [];
+  private others: GrowingBuffer | undefined = undefined;
+
+  add(piece: Buffer): void {
+    if (piece.length === 0) return;
+    this.byteLength += piece.length;
+    if (this.pieces.length < MAX_PIECES) {
+      this.pieces.push(piece);
+      return;
+    }
+    if (this.others !== undefined) this.others.append(piece);
+    else {
+      this.others = createGrowingBuffer();
+      this.others.append(copyPiece(piece));
+    }
+  }
+
+  releaseChunks(): void {
+    if (this.pieces.length > 0) this.pieces = releaseChunks(this.pieces);
+  }
+
+  /** Returns all pieces and empties the list. */
+  take(): Buffer[] {
+    const { pieces, others } = this;
+    this.byteLength = 0;
+    this.pieces = [];
+    this.others = undefined;
+    if (others !== undefined) pieces.push(others.take());
+    return pieces;
+  }
+}
+
+/** The pieces, with copies of those that are small parts of larger chunks: a part keeps its whole chunk in memory. */
+export const releaseChunks = <Piece extends Uint8Array>(
+  pieces: readonly Piece[],
+): (Piece | Buffer)[] =>
+  pieces.map((piece) => (2 * piece.length < piece.buffer.byteLength ? copyPiece(piece) : piece));
+
+/** Not from the pool of Node.js, which is a chunk, too. */
+function copyPiece(piece: Uint8Array): Buffer {
+  const copy = Buffer.allocUnsafeSlow(piece.length);
+  copy.set(piece);
+  return copy;
+}
