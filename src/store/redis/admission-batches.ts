@@ -130,19 +130,20 @@ const MAX_REMOVED = 5000;
 
 /**
  * KEYS: the windows' sorted sets, then the grants, both without duplicates, then the session hash of each request that has one.
- * ARGV: suffix of the entries, time of access (ms), number of windows, number of grants, 1 on a cluster, number of windows from
- * which permits are wanted, length (ms) and maximum of each window, index and permits of each window of which they are wanted,
- * then for each request: the index of its grant (0 for none), the number of its windows, the index of each of these, then -1, or
- * the session's time to live (s; 0 to read it only), its owner and the owner's issuer. Returns the time, then for each request:
- * decision, entries and oldest entry of the deciding window, session; then the version of each grant, '' if it is missing; then
- * for each window from which permits are wanted: the number taken, their end, entries and oldest entry. Permits that processes
+ * ARGV: suffix of the entries, time of access (ms), numbers as a JSON array, owner and owner's issuer of each session. The
+ * numbers: number of windows, number of grants, 1 on a cluster, number of windows from which permits are wanted, length (ms) and
+ * maximum of each window, index and permits of each window of which they are wanted, then for each request: the index of its
+ * grant (0 for none), the number of its windows, the index of each of these, then the session's time to live (s; 0 to read it
+ * only, -1 without a session). Returns a JSON array: the time, then for each request: decision, entries and oldest entry of the
+ * deciding window, session; then the version of each grant, '' if it is missing; then for each window from which permits are
+ * wanted: the number taken, their end, entries and oldest entry. Permits that processes
  * have taken count as entries. A decision is 1 for admitted, -n for refused by the n-th window, 0 without windows or without the
  * grant. If a key is of a wrong type, the decision is the error's text, and so are the session and, in a list of one, the
  * version: that concerns no other request, but any other error concerns all. Each window is cleared, read and written once for
  * all requests, and each grant is read once.
  */
-const ADMISSION_VARIABLES = `local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local isCluster, wanted = ARGV[5] == '1', tonumber(ARGV[6])
+const ADMISSION_VARIABLES = `local suffix, accessedAt, numbers = ARGV[1], ARGV[2], cjson.decode(ARGV[3])
+local windows, grants, isCluster, wanted = numbers[1], numbers[2], numbers[3] == 1, numbers[4]
 local counts, skipped, oldest, added, versions = {}, {}, {}, {}, {}
 
 local function readWrongType(failure)
@@ -153,7 +154,7 @@ end
 `;
 
 const ADMISSION = `local function removeOld(w, size)
-  local since = now - ARGV[5 + 2 * w]
+  local since = now - numbers[3 + 2 * w]
   local old = size > ${MAX_REMOVED} and redis.call('ZCOUNT', KEYS[w], '-inf', since) or 0
   if old <= ${MAX_REMOVED} then
     return size - redis.call('ZREMRANGEBYSCORE', KEYS[w], '-inf', since)
@@ -179,29 +180,29 @@ local function findOldest(w)
   if not oldest[w] then
     local first = skipped[w] or 0
     local entry = tonumber(redis.call('ZRANGE', KEYS[w], first, first, 'WITHSCORES')[2]) or now
-    oldest[w] = firstEnds[w] and math.min(entry, firstEnds[w] - ARGV[5 + 2 * w]) or entry
+    oldest[w] = firstEnds[w] and math.min(entry, firstEnds[w] - numbers[3 + 2 * w]) or entry
   end
   return oldest[w]
 end
 
 local function decide(at, size, request)
   for i = 1, size do
-    local w = tonumber(ARGV[at + i])
+    local w = numbers[at + i]
     local entries = count(w)
     if type(entries) == 'string' then return entries, 0, 0 end
-    if entries >= tonumber(ARGV[6 + 2 * w]) then return -i, entries, findOldest(w) end
+    if entries >= numbers[4 + 2 * w] then return -i, entries, findOldest(w) end
   end
   if size == 0 then return 0, 0, 0 end
   local member = now .. '-' .. suffix .. '.' .. request
   for i = 1, size do
-    local w = tonumber(ARGV[at + i])
+    local w = numbers[at + i]
     counts[w] = counts[w] + 1
     local members = added[w] or {}
     members[#members + 1] = now
     members[#members + 1] = member
     added[w] = members
   end
-  local first = tonumber(ARGV[at + 1])
+  local first = numbers[at + 1]
   return 1, counts[first], findOldest(first)
 end
 
@@ -221,21 +222,22 @@ for g = 1, grants do
   versions[g] = type(version) == 'table' and { readWrongType(version) } or version
 end
 
-local replies, request, session, at = { now }, 0, windows + grants, 7 + 2 * (windows + wanted)
-local last = #ARGV
+local replies, request, session, at = { now }, 0, 0, 5 + 2 * (windows + wanted)
+local last = #numbers
 while at <= last do
-  local version, size = versions[tonumber(ARGV[at])], tonumber(ARGV[at + 1])
+  local version, size = versions[numbers[at]], numbers[at + 1]
   at = at + 1
   local decision, entries, since = 0, 0, 0
   if version ~= '' then decision, entries, since = decide(at, size, request) end
   at = at + size + 1
-  local ttl, found = tonumber(ARGV[at]), 0
+  local ttl, found = numbers[at], 0
   if ttl >= 0 then
     session = session + 1
-    at = at + 2
     local isRefused = type(decision) == 'number' and decision < 0
     local hasNoGrant = version == '' or type(version) == 'table'
-    if not isRefused and not hasNoGrant then found = access(KEYS[session], ttl, ARGV[at - 1], ARGV[at]) end
+    if not isRefused and not hasNoGrant then
+      found = access(KEYS[windows + grants + session], ttl, ARGV[2 + 2 * session], ARGV[3 + 2 * session])
+    end
   end
   at = at + 1
   local to = 4 * request
@@ -244,7 +246,7 @@ while at <= last do
 end
 for w, members in pairs(added) do
   redis.call('ZADD', KEYS[w], unpack(members))
-  redis.call('PEXPIRE', KEYS[w], ARGV[5 + 2 * w])
+  redis.call('PEXPIRE', KEYS[w], numbers[3 + 2 * w])
 end
 local to = 1 + 4 * request
 for g = 1, grants do replies[to + g] = versions[g] end
@@ -255,7 +257,7 @@ const createAdmissionScript = (slideRule: string, takePermits: string, addShares
   createScript(
     `${NOW}${IS_OWNED_BY}${slideRule}
 ${ADMISSION_VARIABLES}${SUM_PERMITS}${takePermits}
-${ADMISSION}${addShares}return replies
+${ADMISSION}${addShares}return cjson.encode(replies)
 `,
   );
 
@@ -267,10 +269,10 @@ const admitSparingly = createAdmissionScript(
   TAKE_PERMITS,
   `
 for i = 1, wanted do
-  local w, permits = tonumber(ARGV[5 + 2 * (windows + i)]), tonumber(ARGV[6 + 2 * (windows + i)])
+  local w, permits = numbers[3 + 2 * (windows + i)], numbers[4 + 2 * (windows + i)]
   local taken, ends, entries, since = 0, '', 0, 0
   if added[w] then
-    local length, max = tonumber(ARGV[5 + 2 * w]), tonumber(ARGV[6 + 2 * w])
+    local length, max = numbers[3 + 2 * w], numbers[4 + 2 * w]
     taken, ends = takePermits(w, permits, length, max, max - counts[w])
     entries, since = counts[w] + taken, findOldest(w)
   end

@@ -41,14 +41,15 @@ export function encodeRequests(
   const indexes = new Map<string, number>();
   const grantIndexes = new Map<string, number>();
   const sessionKeys: string[] = [];
-  const args: (string | number)[] = [];
+  const owners: string[] = [];
+  const places: number[] = [];
   for (const { windows, access, grantKey } of requests) {
     let grantIndex = NO_GRANT_INDEX;
     if (grantKey !== undefined) {
       grantIndex = grantIndexes.get(grantKey) ?? grantIndexes.size + 1;
       grantIndexes.set(grantKey, grantIndex);
     }
-    args.push(grantIndex, windows.length);
+    places.push(grantIndex, windows.length);
     for (const { key, windowMs, max } of windows) {
       let index = indexes.get(key);
       if (index === undefined) {
@@ -56,26 +57,29 @@ export function encodeRequests(
         limits.push(windowMs, max);
         indexes.set(key, index);
       }
-      args.push(index);
+      places.push(index);
     }
     if (access === undefined) {
-      args.push(NO_ACCESS);
+      places.push(NO_ACCESS);
     } else {
       sessionKeys.push(buildSessionKey(sessionKeyPrefix, access.sessionId));
-      args.push(access.slideSeconds ?? READ_ONLY, ...encodeOwner(access.owner));
+      places.push(access.slideSeconds ?? READ_ONLY);
+      owners.push(...encodeOwner(access.owner));
     }
   }
+  const numbers = [
+    windowKeys.length,
+    grantIndexes.size,
+    isCluster ? 1 : 0,
+    wanted.length,
+    ...limits,
+    ...wanted.flatMap(({ window, permits }) => [indexes.get(window.key) ?? 0, permits]),
+    ...places,
+  ];
   return {
     keys: [...windowKeys, ...grantIndexes.keys(), ...sessionKeys],
-    args: [
-      windowKeys.length,
-      grantIndexes.size,
-      isCluster ? 1 : 0,
-      wanted.length,
-      ...limits,
-      ...wanted.flatMap(({ window, permits }) => [indexes.get(window.key) ?? 0, permits]),
-      ...args,
-    ],
+    // One argument for all numbers: the client library encodes each argument by itself. Owners may contain what Lua cannot decode.
+    args: [JSON.stringify(numbers), ...owners],
     /** The batch as it was sent, and the place of each grant's key among those of grants, from 1. */
     batch: { requests, wanted, grantIndexes },
   };
@@ -98,12 +102,13 @@ const VALUES = 4;
 
 /** Reads the outcome of each request, in their order, and the permits of each window from which they were wanted. */
 export function readReply(
-  reply: unknown,
+  text: unknown,
   { requests, wanted, grantIndexes }: ReturnType<typeof encodeRequests>['batch'],
   suffix: string,
 ) {
   const firstVersion = 1 + VALUES * requests.length;
   const firstShare = firstVersion + grantIndexes.size;
+  const reply: unknown = typeof text === 'string' ? JSON.parse(text) : undefined;
   if (!Array.isArray(reply) || reply.length !== firstShare + VALUES * wanted.length)
     throw new Error('Redis answered the admission script with no list of its length');
   const now = Number(reply[0]);

@@ -242,7 +242,7 @@ export const SESSION_FIELDS = [
 const PERSON_FIELD = 'person';
 
 /**
- * Parses the result of HMGET for `SESSION_FIELDS`; undefined if there is no session.
+ * Parses the result of HMGET for `SESSION_FIELDS`, in which missing fields are not strings; undefined if there is no session.
  *
  * @throws Error if the hash is not a session, but was written by another program.
  */
@@ -265,7 +265,7 @@ export function parseSessionFields(values: readonly unknown[]): SessionRecord | 
     typeof protocolVersion !== 'string' ||
     typeof clientCapabilities !== 'string'
   ) {
-    if (values.every((value) => value === null)) return undefined;
+    if (!values.some((value) => typeof value === 'string')) return undefined;
     throw new Error('A session in Redis is damaged');
   }
   checkRecordVersion(readString(version), 'A session in Redis');
@@ -298,7 +298,7 @@ export function tryParseSession(values: unknown): SessionRecord | undefined {
 const readString = (value: unknown) => (typeof value === 'string' ? value : undefined);
 
 /** Epoch milliseconds; NaN if missing. */
-const readTime = (value: unknown) => (value === null ? Number.NaN : Number(value));
+const readTime = (value: unknown) => (typeof value === 'string' ? Number(value) : Number.NaN);
 
 // For drivers where not every call slides its session: a session slides only if less than this part of its full time to live is
 // left, or more than the full time, according to Redis. `lastAccessedAt` is not used: clocks differ, and the full time may have
