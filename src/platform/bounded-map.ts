@@ -97,6 +97,13 @@ export class LinkedList<Value> implements Iterable<Value> {
     this.size -= 1;
   }
 
+  /** The oldest value that satisfies the condition. */
+  find(isRight: (value: Value) => boolean): Value | undefined {
+    for (let link = this.first; link !== undefined; link = link.next)
+      if (isRight(link.value)) return link.value;
+    return undefined;
+  }
+
   /** Oldest first. Only the current value may be removed during iteration; otherwise iterate over a copy. */
   *[Symbol.iterator](): Iterator<Value> {
     let link = this.first;

@@ -62,7 +62,7 @@ export class ServerCall implements ExchangeListener {
   /** The open requests of its session; undefined for a call without one. */
   openRequests: ServerSession['openRequests'] | undefined = undefined;
   /** Among these, during an attempt. */
-  private place = 0;
+  private link: ReturnType<ServerSession['openRequests']['add']> | undefined = undefined;
   /** Headers of the GET that reads the rest of an answer; undefined in an era whose streams end with their connection. */
   resumeHeaders: RequestHeaders | undefined = undefined;
   /** Its answer alone does not show that the server is usable. */
@@ -150,7 +150,7 @@ export class ServerCall implements ExchangeListener {
     this.deadline = new Deadline(connection.clock, timeoutMs, () =>
       this.abandon(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
     );
-    if (this.openRequests !== undefined) this.place = this.openRequests.add(this);
+    if (this.openRequests !== undefined) this.link = this.openRequests.add(this);
     this.exchange = exchange;
     exchange.start('POST', headers, body);
     // A call that could not even be sent has ended by now.
@@ -165,7 +165,7 @@ export class ServerCall implements ExchangeListener {
     this.deadline?.clear();
     this.deadline = undefined;
     this.request.signal.removeEventListener('abort', this.onAbort);
-    this.openRequests?.remove(this.place);
+    this.openRequests?.remove(this.link);
     if (how instanceof UpstreamError) {
       this.reject(how);
       return;

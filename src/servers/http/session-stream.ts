@@ -133,7 +133,8 @@ export function createSessionStream(
         else if (method === 'notifications/progress') {
           // Some servers send the progress of a request on this stream.
           const token = readEchoedNumber(params.progressToken);
-          const asked = token === undefined ? undefined : session.openRequests.find(token);
+          const asked =
+            token === undefined ? undefined : session.openRequests.find(({ id }) => id === token);
           asked?.deadline?.renew();
           asked?.request.onProgress?.(params);
         } else if (!routeToSession(message, session)) audience.notify(message);
@@ -141,7 +142,7 @@ export function createSessionStream(
 
       /** A message that does not belong to a call is for this client only if both have sessions. */
       function log(params: JsonObject) {
-        const [first, second] = session.openRequests.list();
+        const [first, second] = session.openRequests;
         // If there is only one request, the message belongs to it.
         const only = second === undefined ? first?.request : undefined;
         if (only?.onLog !== undefined) only.onLog(params);

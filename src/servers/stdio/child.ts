@@ -135,7 +135,13 @@ function watchChild(
     isStarted: true,
     write(line) {
       if (child.stdin.writableLength > maxBytes) return false;
-      if (child.stdin.writable) child.stdin.write(line);
+      if (!child.stdin.writable) return true;
+      // All lines of one turn of the event loop are written together.
+      if (child.stdin.writableCorked === 0) {
+        child.stdin.cork();
+        setImmediate(() => child.stdin.uncork());
+      }
+      child.stdin.write(line);
       return true;
     },
     kill,

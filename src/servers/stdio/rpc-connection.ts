@@ -8,7 +8,7 @@ import {
   UpstreamError,
   type UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
-import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { createBoundedMap, LinkedList } from '../../platform/bounded-map.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { type Clock, Deadline } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -292,6 +292,7 @@ interface RequestHandlers {
 
 /** A request that was sent. */
 interface PendingRequest extends RequestHandlers {
+  readonly id: number;
   readonly deadline: Deadline;
   settle(outcome: JsonObject | UpstreamError): void;
 }
@@ -306,7 +307,7 @@ interface RequestEnd {
 }
 
 function createOpenRequests(clock: Clock) {
-  const byId = new Map<number, PendingRequest>();
+  const open = new LinkedList<PendingRequest>();
   const emptied = new Set<() => void>();
 
   return {
@@ -316,8 +317,8 @@ function createOpenRequests(clock: Clock) {
         function settle(outcome: JsonObject | UpstreamError) {
           deadline.clear();
           signal?.removeEventListener('abort', onAbort);
-          byId.delete(id);
-          if (byId.size === 0) {
+          open.remove(link);
+          if (open.size === 0) {
             for (const tell of emptied) tell();
             emptied.clear();
           }
@@ -333,21 +334,21 @@ function createOpenRequests(clock: Clock) {
           giveUp(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
         );
         signal?.addEventListener('abort', onAbort);
-        byId.set(id, { ...handlers, deadline, settle });
+        const link = open.add({ id, ...handlers, deadline, settle });
       }),
     /** Finds the request with this ID or progress token, as echoed by the process. */
     find(echoed: unknown) {
       const id = readEchoedNumber(echoed);
-      return id === undefined ? undefined : byId.get(id);
+      return id === undefined ? undefined : open.find((request) => request.id === id);
     },
-    list: () => [...byId.values()],
+    list: () => [...open],
     /** Fails all of them with this error. */
     failAll(error: UpstreamError) {
-      for (const request of [...byId.values()]) request.settle(error);
+      for (const request of [...open]) request.settle(error);
     },
     /** Resolves when no request is in flight. */
     waitUntilNone: () =>
-      byId.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => emptied.add(resolve)),
+      open.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => emptied.add(resolve)),
   };
 }
 

@@ -110,6 +110,11 @@ export function createServerPool(program: Program, owner: PoolOwner) {
     else await endPlace(place, 0);
   }
 
+  async function waitForProcess({ isFree, server }: Place, signal: CancelSignal | undefined) {
+    await isFree;
+    return server.getRunning(signal);
+  }
+
   async function use<Result>(
     key: ProcessKey,
     capabilities: ClientCapabilities,
@@ -119,8 +124,8 @@ export function createServerPool(program: Program, owner: PoolOwner) {
     const place = findPlace(key, capabilities);
     place.uses += 1;
     try {
-      await place.isFree;
-      return await task(await place.server.getRunning(signal));
+      // A running process waits for nothing.
+      return await task(place.server.running ?? (await waitForProcess(place, signal)));
     } finally {
       place.uses -= 1;
       place.idleSince = clock.monotonic();
