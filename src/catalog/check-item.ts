@@ -210,7 +210,7 @@ function findSkillProblem(item: RawItem): string | undefined {
   // Clients see such URIs with the name of the server in them, and nothing in a skill may be changed.
   if (isAppUri(root)) return 'has a URI of an app (ui://)';
   if (listDirectories(`${root}/`).length >= MAX_DIRECTORIES)
-    return `lies in ${MAX_DIRECTORIES} folders or more`;
+    return `has a URI with ${MAX_DIRECTORIES} slashes or more`;
   if (!root.split('/').every((segment) => segment === '' || isPlainName(segment)))
     return 'has a URI with "." or ".." in it, or with a name that has a slash';
   if (JSON.stringify(item).length > MAX_SKILL) return `is larger than ${MAX_SKILL} characters`;

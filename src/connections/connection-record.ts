@@ -157,7 +157,7 @@ export function describeConnection(
   };
 }
 
-// Place of a connection: its owner and server, which decide its key.
+// Place of a connection: its owner and server, which determine its key.
 
 export interface ConnectionPlace {
   /** Without the default issuer. */

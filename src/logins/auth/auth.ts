@@ -144,7 +144,7 @@ export interface ProviderAccess {
   readonly auth: Auth;
 }
 
-/** Opens provider metadata and authentication. `isServer` returns true for names below `/mcp/`. */
+/** Sets up provider metadata and authentication. `isServer` returns true if `/mcp/<name>` exists. */
 export function createProviderAccess(
   runtime: Pick<Runtime, 'config' | 'fetch' | 'clock' | 'log' | 'metrics'>,
   isServer: (name: string) => boolean,

@@ -31,7 +31,7 @@ import {
 export type ProvenClient = Pick<MachineClient, 'id' | 'credentials'>;
 
 interface AuthenticatingClients<Client extends ProvenClient> {
-  /** Finds a client of the configuration file. */
+  /** Finds a client that the configuration file defines. */
   find(id: string): Client | undefined;
   /** Finds any other client by its metadata document, with the key that `hint` names. */
   findByDocument?(id: string, hint: KeyHint): Promise<Client | undefined>;

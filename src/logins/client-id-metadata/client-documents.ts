@@ -44,7 +44,7 @@ export function createClientDocuments(
 ) {
   const { allowedHosts } = rules;
   const documents = createExpiringMap<ClientDocument>('clientDocuments', clock.monotonic);
-  // Cached apart: made-up URLs that fail must not evict documents in use.
+  // Cached separately: made-up URLs that fail must not evict documents in use.
   const failures = createExpiringMap<ClientDocumentRefused>('clientDocuments', clock.monotonic);
   const loadOnce = createLoadOnce(
     load,

@@ -82,7 +82,7 @@ export interface RelayedCall {
 
 // Notifications of a server about a call, passed on to its client. Hostile input: invalid ones are dropped.
 
-/** The progress token is the gateway's own towards the server; the context has the client's. */
+/** The server only knows the gateway's own progress token; the client's is in `context`. */
 export function passProgress(
   context: Pick<Context, 'progress'>,
   { progress, total, message }: JsonObject,

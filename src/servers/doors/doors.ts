@@ -188,7 +188,7 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
   const ids = createBoundedMap<string, string>('connectedUsers');
   const listenings = new Set<{ readonly caller: UpstreamCaller; restart(): Promise<void> }>();
 
-  /** Not a promise if the connection is at hand, as it nearly always is: then lists at hand are also found without waiting. */
+  /** Synchronous if the connection is cached, as it nearly always is, so that cached lists are also found without waiting. */
   function getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess> {
     const access = logins.getAccess(caller);
     return access instanceof Promise

@@ -351,7 +351,7 @@ const callAgain = (server: string) =>
   );
 
 // §18.3: the answers to questions of a stateless server are passed on once (no replay). The server keeps no state for the call,
-// so it could not distinguish a replay from the first time.
+// so it could not distinguish a replay from the original.
 
 /** No `requestState` is valid for longer. */
 const TTL_SECONDS = 3600;
