@@ -283,5 +283,5 @@ const showPath = (path: JsonPath): string =>
 const failAnswer = (server: string, path: JsonPath): never =>
   failAtServer(
     server,
-    `answered with what MCP does not allow: ${showPath(path)} is missing, or has another form`,
+    `answered with what MCP does not allow: ${showPath(path)} is missing or malformed`,
   );

@@ -190,7 +190,7 @@ export class ServedPlan {
   readonly findServer = (name: string): Server | undefined =>
     this.current.servers.get(name)?.server;
 
-  /** The entry of this name at `/mcp`, if the list of the first server that can have it is at hand, as it nearly always is. */
+  /** The entry of this name at `/mcp`, if the list of the first server that can have it is cached, as it nearly always is. */
   readonly findAtHand = (
     kind: 'tools' | 'prompts',
     name: string,

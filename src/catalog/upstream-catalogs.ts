@@ -380,7 +380,7 @@ function listServerTools(
   }
 
   return {
-    /** Each user has their own list: then there is none for the gateway itself. */
+    /** Each user has their own list, so there is none for the gateway itself. */
     isPersonal,
     /** The total number. */
     total: items.length,

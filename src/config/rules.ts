@@ -71,7 +71,7 @@ export const httpUrl = textWith((text) => {
   if (!URL.canParse(text) || !/^https?:\/\/[!$-[\]-~]+$/i.test(text)) return false;
   const { username, password } = new URL(text);
   return username + password === '';
-}, 'an absolute http or https URL in ASCII, without user info and fragment');
+}, 'an absolute http or https URL in ASCII, without user info or fragment');
 
 /** The image's origin goes into a Content-Security-Policy, where a semicolon would end the directive. */
 export const imageUrl = textWith(

@@ -26,7 +26,7 @@ import { isSameAccount, TooManyRequests } from './servers/token-endpoint.ts';
 
 export type TokenRenewal = ReturnType<typeof createRenewal>;
 
-/** A service behind a server may answer 401 to one caller on each call, while other callers use the same token. */
+/** A service behind a server may answer 401 to one caller on every call, while other callers use the same token. */
 export const FORCED_AGAIN_MS = 60_000;
 
 export function createRenewal(

@@ -1,4 +1,4 @@
-// Part of the composition root: the servers of the configuration file.
+// Part of the composition root: the servers in the configuration file.
 import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
 import { type CatalogSetup, listGuardServers } from '../catalog/plan.ts';
 import { UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
@@ -208,7 +208,7 @@ const createPathsEndpoint = (
 
 // The configuration file in effect.
 
-/** `replace` is called once the servers match the file. */
+/** `replace` is called when the servers match the file. */
 export interface OpenServedFile extends ServedFile {
   replace(file: GatewayFile): void;
 }

@@ -142,7 +142,7 @@ test.each<{ name: string; habits: Partial<ServerHabits>; says: RegExp }>([
   {
     name: 'metadata of another issuer',
     habits: { document: { issuer: 'https://other.example' } },
-    says: /is of another issuer: "https:\/\/other\.example"/,
+    says: /is from a different issuer: "https:\/\/other\.example"/,
   },
   {
     name: 'metadata that is nowhere',

@@ -89,7 +89,7 @@ const rotating: Fault = {
       tally: client.tally,
       checks: [
         checkFact(
-          `at most ${mostFetches} fetches, one in 2 s`,
+          `at most ${mostFetches} fetches, one every 2 s`,
           fetches <= mostFetches,
           String(fetches),
         ),

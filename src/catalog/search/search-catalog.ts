@@ -40,7 +40,7 @@ import {
 } from './search-tools.ts';
 
 /**
- * `catalog` serves the same view without search. The configuration decides at each request whether search is on: sessions outlive
+ * `catalog` serves the same view without search. The configuration decides on every request whether search is on: sessions outlive
  * configuration changes.
  */
 export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): ServedCatalog {

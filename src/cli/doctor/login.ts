@@ -255,7 +255,7 @@ const OBSTACLES: readonly Obstacle[] = [
   {
     check: 'clients.issuer',
     isMet: ({ comparesIssuer }, { isIssuerRight }) => comparesIssuer === true && !isIssuerRight,
-    what: 'Would refuse to log in, as the metadata names another issuer',
+    what: 'Would refuse to log in, as the metadata names a different issuer',
     setting: 'OAUTH_MODE',
     remedy: 'set OAUTH_MODE=broker.',
   },
@@ -287,7 +287,7 @@ const OBSTACLES: readonly Obstacle[] = [
     check: 'clients.issuer-unknown',
     isMet: ({ comparesIssuer }, { isIssuerRight }) =>
       comparesIssuer === undefined && !isIssuerRight,
-    what: 'May refuse to log in, as the metadata names another issuer; newer versions compare it',
+    what: 'May refuse to log in, as the metadata names a different issuer; newer versions compare it',
     setting: 'OAUTH_MODE',
     remedy: 'set OAUTH_MODE=broker.',
   },

@@ -186,7 +186,7 @@ const LACKS: Readonly<Record<string, readonly [what: string, advice: Advice]>> =
   keySet: [
     "The gateway never got the provider's key set, so it cannot verify tokens.",
     {
-      why: 'The provider is down or cannot be reached from the gateway, or its discovery document names another issuer.',
+      why: 'The provider is down or cannot be reached from the gateway, or its discovery document names a different issuer.',
       setting: 'OIDC_ISSUER',
       remedy:
         "start the provider, or correct OIDC_ISSUER; if internet access requires a proxy, set HTTPS_PROXY=http://host:port. The gateway's log has the reason, and `postern doctor` without a URL, where the gateway's settings are, finds it.",
@@ -216,7 +216,7 @@ export const healthCheck = defineCheck({
         READY_CHECK,
         'whether the gateway is ready: /health/ready cannot be read from outside.',
         {
-          why: 'Or it is not a Postern gateway: then the settings named below do not apply to it.',
+          why: 'Or it is not a Postern gateway, in which case the settings named below do not apply to it.',
         },
       );
     const lacking = await listLacking();

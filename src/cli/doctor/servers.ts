@@ -1,4 +1,4 @@
-// Checks the MCP servers of the configuration file, contacted as the gateway does.
+// Checks the MCP servers in the configuration file, contacted as the gateway does.
 import { WARNED_TOKENS } from '../../catalog/budget/list-costs.ts';
 
 import { countUndeclared, type FetchedList, fetchList } from '../../catalog/fetch-list.ts';

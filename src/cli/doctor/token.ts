@@ -179,7 +179,7 @@ function explainOwnRefusal(error: unknown, token: string, { provider, keySet }: 
 // --token for tokens issued by the gateway (§5.11): their content, for holders of the secret, and advice on a rejected one. The
 // token itself is never printed.
 
-/** Evaluates the token by the settings at hand. Only the gateway knows whether its login still exists. */
+/** Evaluates the token by the local settings. Only the gateway knows whether its login still exists. */
 function judgeOwnToken(
   token: string,
   { stateSecret }: BrokerConfig,
@@ -331,7 +331,7 @@ function adviseOnToken(
   }
 }
 
-/** Follows "The token is for another audience": the cause and the fix. docs/provider-*.md have the details. */
+/** Follows "The token was issued for a different audience": the cause and the fix. docs/provider-*.md have the details. */
 const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undefined) => string>> =
   {
     generic: (expected, found) =>

@@ -307,7 +307,7 @@ function toUsedRule(rule: string, may: readonly string[], names: ReadonlyMap<str
     may,
     used: usages.map(([name, { calls, users }]) => ({ name, calls, users: users.size })),
     /** The rule's patterns that match none of these calls. */
-    // The log has URIs without query and fragment, and not decoded.
+    // The log has URIs without query or fragment, and not decoded.
     unused: may.filter((pattern) => parsePattern(pattern).kind !== 'resource' && !isUsed(pattern)),
   };
 }

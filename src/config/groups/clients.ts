@@ -89,9 +89,9 @@ const redirectSettings = {
   }),
   allowsAnyLoopbackPort: defineSetting('OAUTH_LOOPBACK_ANY_PORT', flag, {
     computed: chooseByMode({ proxy: false, broker: true }),
-    summary: 'Let clients on this computer use another port than they registered.',
+    summary: 'Let clients on this computer use a different port than they registered.',
     details:
-      'For redirect URIs on `localhost`, `127.0.0.1` or, in broker mode, `[::1]` (RFC 8252 §7.3): desktop apps use another port each time.',
+      'For redirect URIs on `localhost`, `127.0.0.1` or, in broker mode, `[::1]` (RFC 8252 §7.3): desktop apps use a different port each time.',
   }),
 };
 

@@ -132,7 +132,7 @@ const GROUPS = {
       grantMax: 300,
       details: {
         ip: 'Those with valid credentials count per client, whatever address they come from.',
-        grant: 'Here, a login is a client of the configuration file.',
+        grant: 'Here, each client in the configuration file counts as one login.',
       },
     },
   ),

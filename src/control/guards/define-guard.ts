@@ -54,7 +54,7 @@ export interface GuardHost extends Pick<Runtime, 'clock' | 'fetch'> {
 }
 
 /**
- * Sends a request to a server of the file, on behalf of the gateway itself.
+ * Sends a request to a server in the file, on behalf of the gateway itself.
  *
  * @throws Error with a message without the request.
  */

@@ -65,7 +65,7 @@ export interface Reply {
 }
 
 export interface ReplyStream extends AsyncIterable<string> {
-  /** Reports the number of waiting characters, now and on each change; for one watcher. */
+  /** Reports the number of waiting characters, now and on every change; for one watcher. */
   watchWaiting?(watcher: WaitingWatcher): void;
 }
 

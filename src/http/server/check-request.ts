@@ -151,7 +151,7 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
    * Checks what was sent to a limited endpoint without a login. Counts the address first, so that checks cannot be requested
    * endlessly.
    *
-   * @throws GatewayError for an invalid request, which is counted apart, and while a refusal of the address is remembered.
+   * @throws GatewayError for an invalid request, which is counted separately, and while a refusal of the address is remembered.
    */
   async function checkPublic(
     exchange: IncomingExchange,

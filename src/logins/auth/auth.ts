@@ -50,7 +50,7 @@ export interface Auth {
    */
   readonly inspectToken: TokenVerifier['inspect'];
   /**
-   * Returns the user of a provider token, checked in full as `authenticate` does, but only with the keys at hand;
+   * Returns the user of a provider token, checked in full as `authenticate` does, but only with the cached keys;
    * undefined if no login is required.
    *
    * @throws GatewayError as `authenticate`, and `key_set_unavailable` if a key would have to be fetched.

@@ -26,7 +26,7 @@ export interface ParsedToken extends TokenHeader {
   readonly signedBy: string | undefined;
 }
 
-/** The form of one kind of token, checked before its signature, and advice for tokens of another form. */
+/** The form of one kind of token, checked before its signature, and advice for tokens of any other form. */
 export interface TokenForm {
   /** Names the setting for the maximum length, after the number. */
   readonly lengthSetting?: string;
@@ -185,7 +185,7 @@ export function findSigner(
 }
 
 /**
- * Finds the key at hand that made the signature; undefined if a newer key may have made it.
+ * Finds the cached key that made the signature; undefined if a newer key may have made it.
  *
  * @throws GatewayError `invalid_token` if no key did.
  */

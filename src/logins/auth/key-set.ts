@@ -133,7 +133,7 @@ export function createKeySet(
     start() {
       refresher.refresh();
     },
-    /** Finds candidates among the keys at hand; never waits. */
+    /** Finds candidates among the cached keys; never waits. */
     find(hint: KeyHint): readonly VerificationKey[] {
       const found = selectCandidates(keys, hint, maxCandidates);
       metrics.recordKeySetLookup(found.length > 0);

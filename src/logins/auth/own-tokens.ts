@@ -51,7 +51,7 @@ export function createOwnTokenVerifier(
   const scopeMasks = new WeakMap<UserContext, number>();
 
   /**
-   * The client that logged in as itself, as in the current file. Looked up at each call: replicas load the file at different
+   * The client that logged in as itself, as in the current file. Looked up on every call: replicas load the file at different
    * times, and a removed client must be refused by each replica that knows.
    *
    * @throws GatewayError `token_revoked` if it was removed or changed.

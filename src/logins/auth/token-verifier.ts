@@ -166,7 +166,7 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** §2.3: describes a user by its claims. Optional claims of another type are left out, not refused. */
+/** §2.3: describes a user by its claims. Optional claims of the wrong type are left out, not refused. */
 export function describeClaims(sub: string, claims: JsonObject): Writable<UserContext> {
   const user: Writable<UserContext> = { sub, ...readEmail(claims), claims };
   const { name, groups } = claims;

@@ -1,4 +1,4 @@
-// RFC 6749 §4.4: the grant type `client_credentials`: a client of the configuration file gets a token for itself. There is no refresh
+// RFC 6749 §4.4: the grant type `client_credentials`: a client in the configuration file gets a token for itself. There is no refresh
 // token: the client authenticates again.
 
 import { DEFAULT_SCOPES, parseScope } from '../../config/rules.ts';

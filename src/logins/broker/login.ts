@@ -69,7 +69,7 @@ export interface GrantCode
       'scopes' | 'resources' | 'user' | 'claims' | 'userinfoClaims' | 'sid' | 'provider'
     > {}
 
-/** The rest of a used code, without claims and provider tokens. */
+/** The rest of a used code, without claims or provider tokens. */
 export interface UsedCode
   extends Pick<GrantCode, 'clientId' | 'redirectUri' | 'codeChallenge' | 'user'> {
   /** ID of the grant that it became. */

@@ -46,7 +46,7 @@ export function createRefreshTokenGrant(
       const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);
       let decided: RefreshDecision['kind'] | undefined;
       const [changed] = await Promise.all([
-        // Another request, perhaps on another replica, may have rotated the token: then its tokens are the response.
+        // If another request, perhaps on another replica, has rotated the token, its tokens are the response.
         grants.updateForTokens(renewed, (grant) => {
           const decision = decideRefresh(grant, asked, runtime, clock.now());
           decided = decision.kind;

@@ -48,7 +48,7 @@ export const createBrokerToken = (grantTypes: Readonly<Record<string, GrantType 
 
 export type TokenIssue = ReturnType<typeof createTokenIssue>;
 
-/** A grant without its times and first tokens, which are added on issue. */
+/** A grant without its times or first tokens, which are added on issue. */
 type NewGrant = Omit<Grant, 'createdAt' | 'renewedAt' | 'issued'>;
 
 export function createTokenIssue({

@@ -176,7 +176,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 }
 
 const describeExpected = (client: ProvenClient | undefined) => {
-  if (client === undefined) return 'a client of the configuration file';
+  if (client === undefined) return 'a client in the configuration file';
   return client.credentials.kind === 'secret' ? 'its secret' : 'an assertion by its key';
 };
 

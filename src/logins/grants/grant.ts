@@ -47,7 +47,7 @@ export interface Grant extends UserGrant {
   readonly replaced?: { readonly generation: number; readonly replacedAt: number } | undefined;
 }
 
-/** The mark of a client of the configuration file; undefined for the grant of another client. */
+/** The mark of a client in the configuration file; undefined for the grant of any other client. */
 export const getClientMark = ({ clientMark, assertion }: Grant): string | undefined =>
   clientMark ?? assertion?.clientMark;
 

@@ -87,7 +87,7 @@ export interface CallContext extends CallerContext {
   isAsking(): boolean;
   /** Resolves once all messages sent so far have passed the guards; undefined if none wait. */
   flush(): Promise<void> | undefined;
-  /** The same call with another `_meta` for the server. */
+  /** The same call with a different `_meta` for the server. */
   withMeta(meta: JsonObject | undefined): CallContext;
 }
 

@@ -85,7 +85,7 @@ interface GuardCaller {
 /** All guards of a configuration. */
 export interface Guards {
   /**
-   * The guards of an item at a point, in their order, as one; undefined without any: then nothing is parsed, kept or awaited.
+   * The guards of an item at a point, in their order, as one; undefined without any, so nothing is parsed, kept or awaited.
    * Costs a look-up for an object seen before.
    */
   find(point: GuardPoint, item: GuardedItem): Guard | undefined;
@@ -108,7 +108,7 @@ export interface GuardedMessage {
   readonly caller: GuardCaller | undefined;
   /** Aborted when the verdict is no longer needed. */
   readonly signal?: CancelSignal | undefined;
-  /** The problem with a value that a guard returned as a replacement: then that guard has failed. */
+  /** The problem with a value that a guard returned as a replacement; the guard has failed if there is one. */
   findProblem?(changed: unknown): string | undefined;
 }
 

@@ -26,7 +26,7 @@ import type { StoredStreams } from './stored-streams.ts';
 
 export interface EarlierStream {
   readonly kind: 'earlier';
-  /** To be called once the new stream has replaced it. Never rejects. */
+  /** To be called when the new stream has replaced it. Never rejects. */
   readMissed(): Promise<Missed>;
 }
 

@@ -115,7 +115,7 @@ interface EndedCounts {
 
 /** Stores connections, and keeps their tokens fresh. */
 export interface Connections {
-  /** Not a promise if it was read in the last 30 s and is valid for another minute: such calls do not wait. Never rejects. */
+  /** Synchronous if it was read in the last 30 s and is valid for another minute. Never rejects. */
   getAccess(owner: ConnectionOwner, server: ConnectionServer): Access | Promise<Access>;
   /**
    * The server refused a request with this token. 401: the token is renewed, at most once a minute. If the new token is also

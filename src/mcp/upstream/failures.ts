@@ -99,7 +99,7 @@ const FAILURES: Readonly<
     tell: (server) =>
       `${server} had lost its session with the gateway, probably because it was started anew. A new one has been opened. This call may or may not have been carried out, and was not sent again: check that before you repeat it.`,
     advice:
-      'It should answer 404 to a session that it does not know (MCP "Session Management"): then the gateway opens a new session and sends the call again.',
+      'It should answer 404 to a session that it does not know (MCP "Session Management"), so that the gateway opens a new session and sends the call again.',
   },
   invalid: {
     tell: (server, reason) =>

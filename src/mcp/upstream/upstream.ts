@@ -167,7 +167,7 @@ export interface UpstreamListener {
 
 /** §24: a server that users log in to themselves: the connection of each caller, and its state. */
 export interface UpstreamLogins {
-  /** Not a promise if the connection is at hand. Never rejects. */
+  /** Synchronous if the connection is cached. Never rejects. */
   getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess>;
   /** The last known one, without a request. */
   peekConnectionId(caller: UpstreamCaller): string | undefined;

@@ -34,7 +34,7 @@ const EXAMPLE = 'https://login.example.com';
 const endpoint = text(
   textWith(
     (given) => httpUrl.parse(given) !== undefined && isSafeForTokens(given),
-    `an https URL in ASCII, without user info and fragment, such as ${EXAMPLE}; http on localhost, 127.0.0.1 or [::1] alone`,
+    `an https URL in ASCII, without user info or fragment, such as ${EXAMPLE}; http on localhost, 127.0.0.1 or [::1] alone`,
   ),
   { pattern: '^https?://' },
 );
@@ -155,7 +155,7 @@ const members = {
   scopes: defineMember(
     'scopes',
     list(
-      text(textWith(isScopeToken, 'one scope, without spaces and quotes'), {
+      text(textWith(isScopeToken, 'one scope, without spaces or quotes'), {
         pattern: '^[\\x21\\x23-\\x5B\\x5D-\\x7E]+$',
       }),
       { allowed: 'a list of scopes, such as ["read", "write"]; an empty one asks for none' },
@@ -310,7 +310,7 @@ function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: M
     );
   if (!pkce && !hasSecret)
     reportAt(
-      'false needs a "clientSecret": without PKCE and a secret, whoever sees the code of a login could use it.',
+      'false needs a "clientSecret": without PKCE or a secret, anyone who sees the code of a login could use it.',
       members.pkce,
     );
   if (hasSecret && (clientAuth === 'none' || clientAuth === 'private_key_jwt'))

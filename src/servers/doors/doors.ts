@@ -1,5 +1,5 @@
 // §24.3: a call to a server that the user has not logged in to leads to the login: a client that can open pages is asked to, and
-// the call continues once the user has logged in; any other client gets a link to show.
+// the call continues when the user has logged in; any other client gets a link to show.
 
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';

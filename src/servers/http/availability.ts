@@ -89,8 +89,8 @@ export function createAvailability(
   }
 
   /**
-   * A failure may mean that the server is down: probes it at once, but less and less often while each probe finds it up: then a
-   * tool is failing, not the server.
+   * A failure may mean that the server is down: probes it at once, but less and less often while each probe finds it up: in
+   * that case a tool is failing, not the server.
    */
   function suspect() {
     if (state.isUp === false || isClosed || isProbing || cancelLook !== undefined) return;
@@ -122,7 +122,7 @@ export function createAvailability(
   }
 
   return {
-    /** `isUp` is undefined until the first attempt. Code that checks it on each call holds this object. */
+    /** `isUp` is undefined until the first attempt. Code that checks it on every call holds this object. */
     state,
     /** For calls while it is down. */
     createDownError: () => new UpstreamError('unavailable', downReason),

@@ -213,7 +213,7 @@ export function createHttpConnection(
         const listener: ExchangeListener = {
           caller,
           cookies: session.cookies,
-          /** Some servers omit the length of the body: then it ends with the connection. */
+          /** Some servers omit the length of the body, so it ends with the connection. */
           onStart(answered, status) {
             resolve({ kind: 'complete', status, headers: answered });
             cancelTimer();

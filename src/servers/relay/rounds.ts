@@ -186,7 +186,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
     const { capabilities } = call.caller;
     const waiting = readReply(server, user, relay);
 
-    /** The server may ask while it works: then this request ends, and the call is suspended. */
+    /** If the server asks while it works, this request ends, and the call is suspended. */
     async function sendOpen(params: JsonObject) {
       const { outcome, ...place } = suspendedCalls.begin(
         { user, server, capabilities, params, send: createSend(call, params, context) },

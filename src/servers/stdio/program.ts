@@ -27,7 +27,7 @@ export interface ProgramHost {
   readonly environment: Env;
   /** Inherited file descriptors of the gateway, as `findInheritedFiles` found them. */
   readonly inheritedFiles: readonly number[];
-  /** Called on each change with the number of a server's processes. */
+  /** Called on every change with the number of a server's processes. */
   onProcessCount?(server: string, count: number): void;
 }
 

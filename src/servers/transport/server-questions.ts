@@ -44,8 +44,8 @@ export function createServerQuestions() {
     /** The complete response; undefined if the server no longer wants one. Never rejects. */
     answer,
     /**
-     * The same for a question that does not name its call: one of the calls that it may belong to is asked: the first that has no
-     * such question yet. Any of them may be the waiting one, so the deadlines of all of them are paused.
+     * Like `answer`, for a question that does not name its call. It goes to the first call that it may belong to and that has no
+     * such question yet. Any of these calls may be the waiting one, so the deadlines of all of them are paused.
      */
     async answerForOneOf(question: ServerRequest, listAskable: () => readonly Askable[]) {
       const askable = isQuestion(question) ? listAskable() : [];
