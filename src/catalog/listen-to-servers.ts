@@ -222,7 +222,7 @@ function createPassLogs(
   const passIfVisible = createPassWhenKnown({
     clock,
     async learn() {
-      /** The plan whose rules decide. */
+      /** The plan whose rules apply. */
       const plan = served.current;
       // As far as it is known without a request to the server.
       const isVisible = await seesSome(path, who, async (kind) =>

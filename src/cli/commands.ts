@@ -264,7 +264,7 @@ export const COMMANDS: readonly Command[] = [
   }),
   defineCommand({
     name: 'rules test',
-    summary: 'show what a user sees under the rules, and which rule decides',
+    summary: 'show what a user sees under the rules, and which rule applies',
     description: [
       'Lists every tool, prompt and resource as the gateway would list it to the user whose claims are given, and names the rule that allows each. Nothing is called.',
     ],

@@ -16,7 +16,7 @@ export type OAuthErrorCode =
   | 'unsupported_response_type';
 
 /**
- * One error. If it has both forms, JSON-RPC and OAuth, the route decides which one is sent; a single form is sent everywhere
+ * One error. If it has both forms, JSON-RPC and OAuth, the route determines which one is sent; a single form is sent everywhere
  * (§7.5: 403, 404, 405 and 429 are JSON-RPC on every endpoint).
  */
 export interface ErrorRow {

@@ -75,7 +75,7 @@ export function renderItems(items: readonly JudgedItem[], asked: Asked): string 
 function describeDecision(decision: RuleDecision) {
   if (decision.kind === 'denied') return 'denied';
   if (decision.kind === 'scopes_missing') return `needs scope ${decision.scopes.join(' ')}`;
-  return decision.isByArgs === true ? 'decided by its arguments' : 'allowed';
+  return decision.isByArgs === true ? 'depends on its arguments' : 'allowed';
 }
 
 function describeRule({ decision, withOtherArgs }: JudgedItem, { meansNoRules }: Asked) {

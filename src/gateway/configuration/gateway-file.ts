@@ -83,7 +83,7 @@ const fileMembers = {
   mcpServers: defineMember(
     'mcpServers',
     serversShape,
-    'The MCP servers behind the gateway, by name. Their order decides where names collide.',
+    'The MCP servers behind the gateway, by name. Their order determines precedence if names collide.',
   ),
   servers: defineMember('servers', serversShape, 'As mcpServers, as VS Code calls it.'),
   builtIn: defineMember(

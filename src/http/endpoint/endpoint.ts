@@ -52,7 +52,7 @@ export interface OpenEndpoint extends EndpointBase {
   handle(request: GatewayRequest): Reply | Promise<Reply>;
 }
 
-/** §5.1: needs a bearer token, which also decides which windows a call is counted in. */
+/** §5.1: needs a bearer token, which also determines the windows that a call is counted in. */
 export interface ProtectedEndpoint extends EndpointBase {
   readonly kind: 'protected';
   readonly limit: LimitGroup;

@@ -81,7 +81,7 @@ const STROKE =
   'fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"';
 
 export const ICONS = {
-  /** The logo, as on the website. */
+  /** The same logo as on the website. */
   postern: draw(
     '0 0 32 32',
     28,

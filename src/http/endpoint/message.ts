@@ -78,7 +78,7 @@ interface ReplyError {
   readonly key: string;
   readonly message: string;
   readonly cause?: unknown;
-  /** Set if the status alone does not decide the level. */
+  /** Set if the status alone does not determine the level. */
   readonly logLevel?: 'debug' | 'warn' | undefined;
 }
 

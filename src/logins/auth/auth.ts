@@ -76,7 +76,7 @@ const disabledAuth: Auth = {
   close() {},
 };
 
-/** Parts, in addition to the settings, that decide which callers are admitted. */
+/** Parts, in addition to the settings, that determine which callers are admitted. */
 interface AuthSources {
   /** Returns true for an audience that is accepted in addition to `OIDC_AUDIENCE`. */
   readonly isServerAudience: (audience: string) => boolean;

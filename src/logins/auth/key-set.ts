@@ -244,7 +244,7 @@ function createKeySetRefresher(
   }
 
   return {
-    /** Fetches now, unless a fetch is running; its outcome decides the time of the next one. */
+    /** Fetches now, unless a fetch is running; its outcome determines the time of the next one. */
     refresh,
     /** Fetches after this call, and so sees keys that the provider has published by now. */
     async refreshLater() {

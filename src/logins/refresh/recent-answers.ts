@@ -45,7 +45,7 @@ const MAX_AGE_SECONDS = 10;
 export interface LoginIndex {
   /** Finds the grant in this process, without the store. */
   findKnownId(refreshToken: string, clientId: string): string | undefined;
-  /** The login whose current refresh token this is; undefined for any other. Without effect. */
+  /** The login that this is the current refresh token of; undefined for any other token. Without effect. */
   findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
   /**
    * Notes an access token that the gateway refused, perhaps since it has expired: earlier answers for its grant, if known, are

@@ -118,7 +118,7 @@ export type GuardVerdict = (
   /** `by` names the guard; `message` is for the caller. */
   | { readonly kind: 'refused'; readonly by: string; readonly message: string }
 ) & {
-  /** Decided by `onError` of a failed guard: not to be cached. */
+  /** Determined by `onError` of a failed guard: not to be cached. */
   readonly hasFailed?: true;
 };
 
@@ -251,7 +251,7 @@ export interface GuardedNotification {
 
 export type NotificationGate = ReturnType<typeof createNotificationGate>;
 
-/** Messages that wait for the guard; more are dropped, as for a client that reads too slowly. */
+/** Messages that wait for the guard; more are dropped, as they are for a client that reads too slowly. */
 const MAX_WAITING = 100;
 
 export function createNotificationGate(

@@ -244,7 +244,7 @@ export interface Connecting {
 /** Tells the person and the operator why a connection cannot be made. Never a secret. */
 export class ConnectionProblem extends Error {
   override readonly name = 'ConnectionProblem';
-  /** The party at fault: decides the page's status and advice. */
+  /** The party at fault: determines the page's status and advice. */
   readonly fault: 'browser' | 'person' | 'server' | 'operator' | 'gateway';
 
   /** `message` names server and hop, and says what to do. */

@@ -13,7 +13,7 @@ export interface ServersConfig {
   readonly maxNameLength: number;
   /** `strict`: only letters, digits, `_` and `-`; anything else becomes `_`. */
   readonly names: 'own' | 'strict';
-  /** In the file's order, which decides precedence if names collide. */
+  /** In the file's order, which determines precedence if names collide. */
   readonly servers: readonly UpstreamConfig[];
 }
 

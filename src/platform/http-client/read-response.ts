@@ -183,7 +183,7 @@ export class ResponseReader {
     return end + HEAD_END.length;
   }
 
-  /** Decides the length of the body (RFC 9112 §6.3). */
+  /** Determines the length of the body (RFC 9112 §6.3). */
   private frame(status: number, headers: IncomingHttpHeaders, isCurrent: boolean): State {
     const { 'transfer-encoding': coding, 'content-length': length } = headers;
     if (coding !== undefined && (length !== undefined || !isCurrent || !CHUNKED.test(coding)))

@@ -16,7 +16,7 @@ const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, looks: 1 };
 
 /**
  * Derived from the outcomes of requests. The failure of one caller's request only concerns that caller: except for failed
- * connections, only the gateway's own request, `probe`, decides that a server is down; it then rejects with an UpstreamError.
+ * connections, only the gateway's own request, `probe`, can show that a server is down; it then rejects with an UpstreamError.
  */
 export function createAvailability(
   { clock, log }: ClockAndLog,

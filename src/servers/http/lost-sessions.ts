@@ -98,7 +98,7 @@ class RefusedAlike extends UpstreamError {
   }
 }
 
-// Decides from a refusal whether a session is lost, so that the request was not run and may be sent again, or may be lost.
+// Determines from a refusal whether a session is lost, so that the request was not run and may be sent again, or may be lost.
 
 /** True if a handshake failed because of the server's answer: a connection failure has a cause. */
 export const isAnswered = (error: unknown): boolean =>
