@@ -119,7 +119,7 @@ export const COMMANDS: readonly Command[] = [
       servers: textOption(
         'FILE',
         'mcp.json',
-        'import the MCP servers of FILE, such as the mcp.json of a desktop client, or the server.json of a registry; those with a url are asked whether they require a login',
+        'import the MCP servers of FILE, such as the mcp.json of a desktop client, or the server.json of a registry; those with a url are contacted to find out whether they require a login',
       ),
       store: choiceOption('KIND', ['embedded', 'redis'], 'where sessions are kept'),
       redisUrl: textOption('URL', 'redis://localhost:6379', 'the address of Redis: REDIS_URL'),
@@ -165,7 +165,7 @@ export const COMMANDS: readonly Command[] = [
     ],
     options: {
       lists: flagOption(
-        'also ask the servers for their lists, and say what each list of tools costs a model; this starts servers that are programs',
+        'also query the servers for their lists, and print what each list of tools costs a model; this starts servers that are programs',
       ),
       all: flagOption('also the settings that have their default'),
       config: textOption(
@@ -272,13 +272,13 @@ export const COMMANDS: readonly Command[] = [
       config: textOption('FILE', 'mcp.json', 'the file that has the rules'),
       claims: textOption('FILE', 'ann.json', 'the claims of the user, as a JSON object'),
       client: textOption('ID', 'cursor', 'the OAuth client, if the claims do not name it'),
-      view: textOption('NAME', 'research', 'only the entries of this view in the file'),
+      view: textOption('NAME', 'research', 'check only the entries of this view in the file'),
       item: listOption(
         'NAME',
         'github__search',
-        'only NAME: a tool, prompt:NAME or resource:URI; may be repeated',
+        'check only NAME: a tool, prompt:NAME or resource:URI; may be repeated',
       ),
-      tool: textOption('NAME', 'files__read_file', 'ask about a call of this tool'),
+      tool: textOption('NAME', 'files__read_file', 'check a call of this tool'),
       args: textOption('JSON', `'{"path": "/docs/a.txt"}'`, 'the arguments of that call'),
       annotations: textOption(
         'JSON',

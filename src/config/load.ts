@@ -336,7 +336,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     const useless = isGithub && USELESS_WITH_GITHUB.find((setting) => !isMissing(setting));
     return (
       useless &&
-      `${useless.variable} has no effect with OIDC_PROVIDER=github, which has neither ID tokens nor a userinfo or revocation endpoint: the gateway asks GitHub's API. Remove it.`
+      `${useless.variable} has no effect with OIDC_PROVIDER=github, which has neither ID tokens nor a userinfo or revocation endpoint: the gateway uses GitHub's API. Remove it.`
     );
   },
 

@@ -110,7 +110,7 @@ export const consentSettings = {
     computed: chooseByMode({ proxy: 'off', broker: 'page' }),
     summary: 'Whether users approve a client before it can log in.',
     details:
-      '`page` asks them. `off` leaves it to the provider, which knows only one client and cannot tell your clients apart.',
+      '`page` asks the user. `off` leaves it to the provider, which knows only one client and cannot tell your clients apart.',
   }),
   ttlSeconds: defineSetting('OAUTH_CONSENT_TTL_SECONDS', integer(0, ONE_YEAR_SECONDS), {
     default: THIRTY_DAYS_SECONDS,

@@ -166,7 +166,7 @@ const counting = defineSetting('RATE_LIMIT_COUNTING', oneOf('log', 'leased'), {
   default: 'log',
   summary: 'How requests are counted: `log` counts each in the store.',
   details:
-    '`leased` needs REDIS_URL: a process takes a share of a window in advance, and asks Redis only for the next share. No limit is ever exceeded; near a limit a request may be refused while another process has a share left. See [Scaling](scaling.md#when-to-switch).',
+    '`leased` needs REDIS_URL: a process takes a share of a window in advance, and contacts Redis only for the next share. No limit is ever exceeded; near a limit a request may be refused while another process has a share left. See [Scaling](scaling.md#when-to-switch).',
 });
 
 export const limitSettings: readonly Setting<unknown>[] = [

@@ -125,7 +125,7 @@ export function chooseStore<Chosen extends ChosenStore>(
     const chosen = kind.read(read);
     if (chosen !== undefined) return chosen;
   }
-  throw new Error('The settings ask for no store');
+  throw new Error('The settings name no store');
 }
 
 /** A hand-written Config may name an unknown kind: it gets the model of the store that needs no setting. */
