@@ -5,7 +5,7 @@ export type Counting = 'log' | 'leased';
 
 export const COUNTINGS: readonly Counting[] = ['log', 'leased'];
 
-/** Of a gateway over Redis. A cluster tells nobody what has changed, so there each read asks it. */
+/** Of a gateway over Redis. A cluster tells nobody what has changed, so there each read queries it. */
 export function createCountingEnv(counting: Counting, redisUrl: string): Env {
   if (counting === 'log') return {};
   const isCluster = redisUrl.includes('cluster=true');

@@ -124,7 +124,7 @@ const createListenToServers = (
       const description = server.lists.peekDescription(who.upstream);
       const mayTellOfResources =
         (description === undefined || canSubscribe(description.capabilities)) && own?.length !== 0;
-      // The server says so in the session that asked it.
+      // The server says so in the session that sent the request.
       const hearsOfElicitations =
         own === undefined &&
         who.upstream.capabilities.elicitationUrl === true &&

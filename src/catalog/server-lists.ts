@@ -43,7 +43,7 @@ interface ListsScope {
 export interface ListsOwner {
   /** Undefined if nothing is locked. */
   getLock(): Lock | undefined;
-  /** Asks the guards about items as the server wrote them (§26.2). Never rejects. Left out if no guard checks lists. */
+  /** Has the guards check items as the server wrote them (§26.2). Never rejects. Left out if no guard checks lists. */
   judgeList?(list: FetchedList): Promise<ListJudgement>;
   onChange(list: ListName, audience: string): void;
   /** A different list is now kept, for any audience. */

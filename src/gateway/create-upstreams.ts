@@ -123,7 +123,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
       () => current.lock,
       storedLock,
     ),
-    /** `operator` is who asks (`sub`). */
+    /** `operator` is the `sub` of the operator who asks. */
     previewAccess: (request: PreviewRequest, operator: string | undefined) =>
       previews.run(
         async () => previewAccess(clock, current.rules, await catalogs.listJoinedTools(), request),

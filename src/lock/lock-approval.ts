@@ -143,7 +143,7 @@ export function createLockApproval(
     },
     /**
      * Lists the changes that approving these servers would make; without names, those of all servers whose lists do not differ between
-     * users. Asks the servers; those that cannot be read have a `problem`.
+     * users. Queries the servers; those that cannot be read have a `problem`.
      *
      * @throws GatewayError `server_not_found`, `lock_not_approvable`.
      */

@@ -301,7 +301,7 @@ export type GrantLookup = { readonly version: string | undefined } | { readonly 
 
 export const NO_GRANT: GrantLookup = { version: undefined };
 
-/** The admission of a request that the store was not asked about, or that has no grant. */
+/** The admission of a request that was not sent to the store, or that has no grant. */
 export const NOT_COUNTED: Admission = {
   verdict: undefined,
   entry: undefined,

@@ -96,7 +96,7 @@ const ASKED = {
   operator: 'an operator is asked',
 } as const;
 
-/** One line for each denied tool whose name resembles a known name. No server is asked. */
+/** One line for each denied tool whose name resembles a known name. No server is queried. */
 export async function suggestNames(
   judged: readonly JudgedItem[],
   path: string,

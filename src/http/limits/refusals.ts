@@ -27,7 +27,7 @@ interface CurrentRefusal extends RefusedBy {
 interface Remembered extends CurrentRefusal {
   /** Monotonic milliseconds when the window certainly has room. */
   readonly resetAt: number;
-  /** Monotonic milliseconds when the store is asked again. */
+  /** Monotonic milliseconds when the store is queried again. */
   readonly until: number;
 }
 

@@ -170,7 +170,7 @@ type ProviderParametersConfig = Pick<BrokerConfig, 'provider' | 'allowedScopes' 
 
 export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
 
-/** The scopes that the provider is asked for; `requestedScope` as the client sent it. */
+/** The scopes that are requested from the provider; `requestedScope` as the client sent it. */
 export function buildProviderScope(
   config: ProviderParametersConfig,
   requestedScope: string | undefined,

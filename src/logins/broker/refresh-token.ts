@@ -40,7 +40,7 @@ export function createRefreshTokenGrant(
     Object.assign(facts, nameUser(user));
 
     return async function rotate() {
-      // Before the provider is asked, which may mistake the renewal for a second use of its own token.
+      // Before the provider is contacted, which may mistake the renewal for a second use of its own token.
       if (decideRefresh(stored.grant, asked, runtime, clock.now()).kind === 'reused')
         return endReused();
       const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);
@@ -175,7 +175,7 @@ export const createRefreshIndex = ({
     const { id, issued, replaced } = stored.grant;
     // The holder of a replaced token must not use up the limit of the login.
     if (token.generation < (replaced?.generation ?? issued.generation)) return undefined;
-    // However many arrive, the provider is asked once per OAUTH_RENEWAL_SECONDS: rarely enough to count as cheap.
+    // However many arrive, the provider is contacted once per OAUTH_RENEWAL_SECONDS: rarely enough to count as cheap.
     return { id, isCheap: oauth.tokens.renewalSeconds >= SELDOM_SECONDS };
   },
 });

@@ -315,7 +315,7 @@ export function openOwnTokens(runtime: Runtime) {
   };
 }
 
-// Tells all replicas that a grant has ended. Later calls do not need it, since each asks the store.
+// Tells all replicas that a grant has ended. Later calls do not need it, since each queries the store.
 
 type EndedGrantMessage = Readonly<Record<'grantId', string>>;
 

@@ -1,6 +1,6 @@
 // RFC 7523 §2.1, draft-ietf-oauth-identity-assertion-authz-grant §4.4: the grant type `jwt-bearer`: a client brings an assertion
-// about its user, and gets a token for that user. There is no refresh token: the provider is asked again, and so stays in
-// control.
+// about its user, and gets a token for that user. There is no refresh token: the client has to go to the provider again,
+// which stays in control.
 
 import { parseScope } from '../../config/rules.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';

@@ -97,7 +97,7 @@ export function createReadIdentity(
     return readAnswer(response, sub, provider.quirks.errorCodes);
   }
 
-  /** Asks with an access token that is valid until it is revoked. */
+  /** Checks with an access token that is valid until it is revoked. */
   async function askAgain(accessToken: string | undefined, { sub }: UserIdentity) {
     if (accessToken === undefined) return failWithoutIdToken();
     const answer = await askUserinfo(accessToken, sub);

@@ -119,7 +119,7 @@ export interface Connections {
   getAccess(owner: ConnectionOwner, server: ConnectionServer): Access | Promise<Access>;
   /**
    * The server refused a request with this token. 401: the token is renewed, at most once a minute. If the new token is also
-   * refused, `isRefusedItself` asks the server itself whether it refuses the token, at most once a minute; only then is a login
+   * refused, `isRefusedItself` checks whether the server itself refuses the token, at most once a minute; only then is a login
    * needed. 403 with `insufficient_scope`: a login is needed for the scopes. Resolves to the access to continue with, which is
    * the same if no other token is available. None of this affects other callers, unless a login is needed. Never rejects.
    */

@@ -62,7 +62,7 @@ export type UpstreamRuntime = Pick<
   'config' | 'clock' | 'log' | 'metrics' | 'fetch' | 'store' | 'getSeal'
 >;
 
-/** The caller on whose behalf a server is asked. */
+/** The caller on whose behalf a server is queried. */
 export interface UpstreamCaller {
   /** Undefined for the gateway itself, and without authentication. */
   readonly user: UserContext | undefined;

@@ -137,7 +137,7 @@ const OF_REQUEST: ReadonlySet<number> = new Set([413, 429]);
 /** 2026-07-28: `HeaderMismatch`, `MissingRequiredClientCapability`, `UnsupportedProtocolVersion`. */
 const ERA_CODES: readonly unknown[] = [-32020, -32021, -32022];
 
-/** True if it may come from a server of the stateless era, which then has to be asked. */
+/** True if it may come from a server of the stateless era, which then has to be queried. */
 export const isOfOtherEra = (outcome: CallOutcome): boolean =>
   outcome.kind === 'refused' &&
   [400, 404, 405].includes(outcome.status) &&

@@ -44,7 +44,7 @@ interface CallConnection {
   readonly clock: Clock;
   /** Warns about a message that no call is waiting for. */
   readonly onStray: (words: string) => void;
-  /** Opens a GET stream; undefined once the server may no longer be asked. */
+  /** Opens a GET stream; undefined once the server may no longer be queried. */
   reopen(listener: ExchangeListener, headers: RequestHeaders): Promise<() => void> | undefined;
 }
 
@@ -315,7 +315,7 @@ const REMEMBERED_IDS = 32;
 const MAX_FAILURES = 6;
 
 /**
- * `open` opens a stream that begins after this event; it returns undefined once the server may no longer be asked. `reader` gets
+ * `open` opens a stream that begins after this event; it returns undefined once the server may no longer be queried. `reader` gets
  * the messages, and the end.
  */
 function createResumption(

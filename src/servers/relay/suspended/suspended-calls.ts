@@ -127,7 +127,7 @@ export interface ClientReply extends CallOwner {
 
 export type CallListener = Pick<RequestClient, 'signal' | 'progress' | 'log'>;
 
-/** Heartbeat interval: asks the other replica whether the call is alive, since messages can be lost, and replicas end. */
+/** Heartbeat interval: checks with the other replica whether the call is alive, since messages can be lost, and replicas end. */
 const ASK_EVERY_MS = 2000;
 const MAX_UNANSWERED = 3;
 
