@@ -254,7 +254,7 @@ export function createFindStranger(file: Parameters<typeof createNaming>[0]) {
 const WORDS = {
   view: { subject: 'View ', effect: '' },
   guard: { subject: 'Guard ', effect: ', so it looks at nothing by that pattern' },
-  rule: { subject: '', effect: ', so nobody is asked before any call by that pattern' },
+  rule: { subject: '', effect: ', so no call requires approval because of that pattern' },
   server: { subject: 'Server ', effect: ', so "exclude" leaves nothing out by that pattern' },
 } as const satisfies Readonly<Record<Row['of'], object>>;
 

@@ -95,7 +95,7 @@ export function createConnectionAccess(
         // The token stays valid for everything else.
         return {
           kind: 'login needed',
-          reason: `${server.name} asks for more scopes (${names}): log in again to grant them`,
+          reason: `${server.name} requires more scopes (${names}): log in again to grant them`,
           scopes,
         };
       }

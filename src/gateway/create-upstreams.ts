@@ -90,7 +90,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
     maxWaitingOfOne: MAX_WAITING_PREVIEWS_OF_ONE,
     createRefusal: () =>
       new GatewayError('overloaded', {
-        details: 'Too many previews of rules are asked for at once. Try again in a moment.',
+        details: 'Too many previews of rules were requested at once. Try again in a moment.',
         headers: { 'Retry-After': '1' },
       }),
   });

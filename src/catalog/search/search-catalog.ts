@@ -157,7 +157,7 @@ export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): S
 const isRun = (name: string): name is Exclude<SearchTool, typeof CALL> =>
   isSearchTool(name) && name !== CALL;
 
-const NOTHING_FOUND = `Nothing fits. Ask ${SEARCH} again in other words, as the name of the server or of what it deals with.`;
+const NOTHING_FOUND = `Nothing matches. Call ${SEARCH} again with other words, such as the name of the server or of its subject.`;
 
 const toText = (value: object) => ({ content: [{ type: 'text', text: writeExactJson(value) }] });
 

@@ -57,10 +57,10 @@ export const loginCheck = defineCheck({
           'replicas.store',
           'The client that was registered a moment ago is unknown.',
           {
-            why: `The replica that was asked has another store than the one that registered it. It says: ${outcome.said}`,
+            why: `The replica that answered uses a different store from the one that registered it. It says: ${outcome.said}`,
             setting: 'REDIS_URL',
             remedy:
-              'several replicas need the same REDIS_URL: without it each keeps its clients and sessions for itself.',
+              'several replicas need the same REDIS_URL: without it, each replica has its own clients and sessions.',
           },
         );
       case 'limited':

@@ -196,7 +196,7 @@ function judgeOwnToken(
     // The file with the secret belongs to the gateway, which creates it at its first start.
     case 'sealed':
       return unknown(CHECK, 'the content of this gateway token: its secret is in DATA_DIR.', {
-        remedy: `ask the running gateway: postern doctor ${url} --token-file FILE`,
+        remedy: `check with the running gateway: postern doctor ${url} --token-file FILE`,
       });
     case 'unknown':
       return failure(
@@ -213,7 +213,7 @@ function judgeOwnToken(
           remedy: 'have the client refresh, or log in again.',
         });
       return ok(CHECK, `This is ${what}, with ${Math.round((expiresAt - now) / 60)} min left.`, {
-        why: `To see whether its login still exists, ask the running gateway: postern doctor ${url} --token-file FILE`,
+        why: `To see whether its login still exists, check with the running gateway: postern doctor ${url} --token-file FILE`,
       });
     }
   }

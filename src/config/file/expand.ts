@@ -85,7 +85,7 @@ const EDITOR_VARIABLES = new Set([
 function describeForeign(reference: string): Expanded {
   if (reference.startsWith('input:'))
     return problem(
-      `\${${reference}} is asked for by VS Code, and Postern cannot ask. Put the value into an environment variable, and write \${${toVariableName(reference.slice('input:'.length)) || 'NAME'}} here.`,
+      `\${${reference}} is an input that VS Code asks its user for, and Postern cannot ask. Put the value into an environment variable, and write \${${toVariableName(reference.slice('input:'.length)) || 'NAME'}} here.`,
     );
   if (reference === 'userHome')
     return problem(`\${userHome} is known to editors only. Write \${HOME}, or the path itself.`);

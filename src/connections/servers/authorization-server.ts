@@ -299,7 +299,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
     'unauthorized_client',
     ' See whether its client there may use the authorization code grant, and whether "clientId" is right.',
   ],
-  ['invalid_scope', ' Set "scopes" to those that the client may ask for there.'],
+  ['invalid_scope', ' Set "scopes" to those that the client may request there.'],
   [
     'invalid_request',
     ' See what it documents for this request: "parameters", "resource" and "pkce" of "auth" change it.',

@@ -124,7 +124,7 @@ const FAILURES_TABLE: AdminTable = {
 
 const REGISTER_AGAIN = 'Remove the server in the client, and add it again.';
 const LOG_IN_AGAIN = 'Start the login again in the client.';
-const UPDATE_CLIENT = 'Update the client: it asks for something that the gateway does not offer.';
+const UPDATE_CLIENT = 'Update the client: it requests something that the gateway does not offer.';
 
 /** Besides the errors in the catalogue, there are refusals by provider or user. */
 const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_denied']?: string } =
@@ -144,7 +144,7 @@ const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_de
     unsupported_response_type: UPDATE_CLIENT,
     unsupported_grant_type: UPDATE_CLIENT,
     invalid_target:
-      'Compare the address in the client with BASE_URL: the client asked for a token for another address.',
+      'Compare the address in the client with BASE_URL: the client requested a token for a different address.',
     access_denied: 'Nothing: the user chose Deny, here or at the provider.',
     invalid_origin:
       'A web page opened the login by a script. Open it in a browser, or add the origin to ALLOWED_ORIGINS.',

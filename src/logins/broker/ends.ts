@@ -240,7 +240,7 @@ function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connec
 }
 
 const NOT_REVOKED =
-  'A user was logged out, and their connections were deleted, but not every server could be asked to revoke its tokens. They stay valid until they expire, or until the user ends them at the server.';
+  'A user was logged out, and their connections were deleted, but not every server could be reached to revoke its tokens. They stay valid until they expire, or until the user ends them at the server.';
 const NOT_ENDED =
   'A user was logged out, but their connections to servers could not be ended. End them on the page for operators (/admin).';
 

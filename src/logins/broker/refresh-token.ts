@@ -76,7 +76,7 @@ export function createRefreshTokenGrant(
 }
 
 const REPLACED =
-  'The refresh token was replaced. Use the one that came with the last answer, or ask for the same scope and resource.';
+  'The refresh token was replaced. Use the one that came with the last response, or request the same scope and resource.';
 
 const ENDED = 'The login has ended. Log in again.';
 

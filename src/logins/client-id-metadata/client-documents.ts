@@ -103,7 +103,7 @@ export function createClientDocuments(
       return document.token_endpoint_auth_method === 'none'
         ? document
         : failDocument(
-            `The client's metadata document ${clientId} asks for a token_endpoint_auth_method other than none, the only one supported for it here.`,
+            `The client's metadata document ${clientId} has a token_endpoint_auth_method other than none, the only one supported for it here.`,
           );
     },
     /** The same for a client with keys; returns the keys that may have signed what `hint` describes. */

@@ -178,7 +178,7 @@ class ClientAccess {
     for (const key of Object.keys(requests)) {
       // In the stateless era the second would receive the answer to the first.
       if (this.askedKeys.has(key))
-        throw new Error(`"${key}" was asked twice; each question needs a key of its own`);
+        throw new Error(`"${key}" was used twice; each question needs its own key`);
       this.askedKeys.add(key);
     }
     return this.client.ask(requests, this.findQuestionGuards());

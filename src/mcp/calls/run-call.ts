@@ -270,7 +270,7 @@ const isSameTool = (one: Target, other: Target) =>
   isDeepStrictEqual(one.own?.ownItem, other.own?.ownItem);
 
 const CHANGED =
-  'The tool, or the rules about it, have changed since this call was approved, so nothing was done. Call again to ask anew.';
+  'The tool, or the rules about it, have changed since this call was approved, so nothing was done. Call again to request approval again.';
 
 /** Starts the target. §29: from here on a call may continue as a task; guards and approvers have been asked before. */
 function startTarget(item: ItemCall): Promise<object> {

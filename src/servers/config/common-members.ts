@@ -90,7 +90,7 @@ export const commonMembers = {
       PREFIX_PATTERN,
       'up to 32 letters, digits, hyphens, underscores and dots that begin and end with a letter or digit, or "" for none',
     ),
-    'Before the names of its tools and prompts, in place of the server’s name.',
+    'The prefix of the names of its tools and prompts, instead of the server’s name.',
   ),
   timeout: defineMember(
     'timeout',
@@ -100,17 +100,17 @@ export const commonMembers = {
   required: defineMember(
     'required',
     trueOrFalse,
-    'Whether the gateway is ready only while the server can be reached.',
+    'true: the gateway is ready only while the server can be reached.',
   ),
   era: defineMember(
     'era',
     choice('auto', 'session', 'stateless'),
-    'How the gateway speaks to it: with sessions (MCP up to 2025-11-25), stateless (2026-07-28), or, as auto, stateless where it can. session helps with a server of both whose tools ask only in sessions.',
+    'The era that the gateway uses with it: session (MCP up to 2025-11-25), stateless (2026-07-28), or auto, which is stateless if possible. session helps if the server supports both, and its tools ask the user only in sessions.',
   ),
   roots: defineMember(
     'roots',
     trueOrFalse,
-    'Whether it is told the roots of clients: paths on their machines. They may replace what it lets its callers read.',
+    'true: it gets the roots of clients, paths on their machines. They may replace the folders that it lets its callers read.',
   ),
   tools: defineMember(
     'tools',

@@ -150,7 +150,7 @@ const members = {
   authorizationServer: defineMember(
     'authorizationServer',
     authorizationServerShape,
-    'Where users log in: its issuer, or its endpoints where it has no metadata. Left out, the server names it.',
+    'The issuer where users log in, or its endpoints if it has no metadata. Default: the one that the server names.',
   ),
   scopes: defineMember(
     'scopes',
@@ -158,39 +158,39 @@ const members = {
       text(textWith(isScopeToken, 'one scope, without spaces or quotes'), {
         pattern: '^[\\x21\\x23-\\x5B\\x5D-\\x7E]+$',
       }),
-      { allowed: 'a list of scopes, such as ["read", "write"]; an empty one asks for none' },
+      { allowed: 'a list of scopes, such as ["read", "write"]; an empty one requests none' },
     ),
-    'What to ask users for. Left out, what the server names.',
+    'The scopes to request. Default: those that the server names.',
   ),
   resource: defineMember(
     'resource',
     resource,
-    'What the tokens are for (RFC 8707). Left out, what the server calls itself; false where its authorization server refuses to be told.',
+    'The resource that the tokens are for (RFC 8707). Default: the name that the server gives itself; false if its authorization server refuses the parameter.',
   ),
   parameters: defineMember(
     'parameters',
     parameters('an object of parameters, such as { "access_type": "offline" }'),
-    'More parameters of the authorization request.',
+    'Additional parameters of the authorization request.',
   ),
   tokenParameters: defineMember(
     'tokenParameters',
     parameters('an object of parameters, such as { "audience": "wiki" }'),
-    'More parameters of token requests.',
+    'Additional parameters of token requests.',
   ),
   clientAuth: defineMember(
     'clientAuth',
     choice('none', 'post', 'basic', 'private_key_jwt'),
-    'How the gateway’s client says who it is. Left out, what the authorization server takes.',
+    'How the gateway’s client authenticates. Default: a method that the authorization server accepts.',
   ),
   assertionAudience: defineMember(
     'assertionAudience',
     choice('issuer', 'endpoint'),
-    'For whom the assertions of private_key_jwt are: the issuer, or the endpoint that each is sent to.',
+    'The audience of private_key_jwt assertions: the issuer, or the endpoint that each is sent to.',
   ),
   redirectUri: defineMember(
     'redirectUri',
     choice('server', 'common'),
-    'Where the browser comes back to: an address of this server’s own, or the one of all servers, which needs an authorization server that sends iss (RFC 9207).',
+    'Where the browser returns to: an address only for this server, or one shared by all servers, which needs an authorization server that sends iss (RFC 9207).',
   ),
   pkce: defineMember(
     'pkce',
@@ -200,12 +200,12 @@ const members = {
   owner: defineMember(
     'owner',
     choice('user', 'shared'),
-    'Whose the connection is: each user’s, or one that an operator makes for everybody.',
+    'The owner of the connection: each user has one, or an operator makes one for everybody.',
   ),
   list: defineMember(
     'list',
     choice('anonymous', 'shared'),
-    'Who asks for the lists that are shown before a user connects: a request without a login, or the shared connection.',
+    'How to get the lists that are shown before a user connects: by a request without a login, or by the shared connection.',
   ),
   accounts: defineMember(
     'accounts',
@@ -215,12 +215,12 @@ const members = {
   allowPrivate: defineMember(
     'allowPrivate',
     trueOrFalse,
-    'Whether what the server names, such as its authorization server, may have an address that is not public.',
+    'true: addresses that the server names, such as its authorization server, do not have to be public.',
   ),
 } as const;
 
 const KNOWS_WHO =
-  'only with tokens of its own does the gateway know who somebody is without asking the provider.';
+  'only with its own tokens can the gateway identify a user without contacting the provider.';
 
 export const oauth = defineCredentialType<ConnectionAuth>({
   type: 'oauth',

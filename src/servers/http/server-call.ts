@@ -238,7 +238,7 @@ export class ServerCall implements ExchangeListener {
 
   private async answer(request: ServerRequest): Promise<void> {
     if (this.answering >= MAX_OPEN_REQUESTS) {
-      this.connection?.onStray(`it asks more than ${MAX_OPEN_REQUESTS} things at once`);
+      this.connection?.onStray(`it sends more than ${MAX_OPEN_REQUESTS} requests at once`);
       return;
     }
     this.answering += 1;

@@ -80,7 +80,7 @@ export function openProgram(
       const needsRoots = method === 'roots/list' && !config.roots;
       // The server itself may not say which of its tools are missing for this reason.
       log.warn(
-        `The MCP server ${server} wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users have one process, which cannot say whom it asks. If it may ask, set "isolation": "user"${needsRoots ? ' and "roots": true' : ''} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`,
+        `The MCP server ${server} wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users share one process, which cannot say which user it asks. If it may ask, set "isolation": "user"${needsRoots ? ' and "roots": true' : ''} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`,
         { server },
       );
     },

@@ -313,7 +313,7 @@ test.each([
 ])('§18.1 file: the URL %s is refused, and not shown', async (url) => {
   const problems = await findServerProblems({ url });
   expect(problems).toEqual([
-    'url: The value given (not shown) is not valid. It must be an absolute http or https URL in ASCII, without user info and fragment, for example https://wiki.example.com/mcp.',
+    'url: The value given (not shown) is not valid. It must be an absolute http or https URL in ASCII, without user info or fragment, for example https://wiki.example.com/mcp.',
   ]);
 });
 

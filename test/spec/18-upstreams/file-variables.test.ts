@@ -101,7 +101,7 @@ test.each([
   { text: '${A:-${TOKEN}}', says: 'The default of ${A:-…} cannot contain another variable.' },
   {
     text: '${input:github-key}',
-    says: '${input:github-key} is asked for by VS Code, and Postern cannot ask. Put the value into an environment variable, and write ${GITHUB_KEY} here.',
+    says: '${input:github-key} is an input that VS Code asks its user for, and Postern cannot ask. Put the value into an environment variable, and write ${GITHUB_KEY} here.',
   },
   {
     text: '${workspaceFolder}/x',

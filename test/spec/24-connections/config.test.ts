@@ -224,7 +224,7 @@ const BROKER = {
 } as const;
 
 const KNOWS_WHO =
-  'only with tokens of its own does the gateway know who somebody is without asking the provider.';
+  'only with its own tokens can the gateway identify a user without contacting the provider.';
 const OPERATORS =
   'Server it: auth oauth with "owner": "shared" needs ADMIN_GROUPS: only operators connect it, and without those groups there are none.';
 
