@@ -42,7 +42,7 @@ const DEFINITIONS: Readonly<Record<SearchTool, Definition>> = {
           minLength: 1,
           maxLength: MAX_QUERY,
           description:
-            'What is to be done, in a few English words, with the name of the server if it is known: "github merge pull request".',
+            'The task in a few English words, with the name of the server if it is known: "github merge pull request".',
         },
         limit: {
           type: 'integer',

@@ -157,7 +157,7 @@ export function createReadIdentity(
     if (groups === undefined && findClaim(all, groupsClaim) !== undefined)
       warnOnce(
         'groups',
-        'The claim that OIDC_GROUPS_CLAIM names is neither a text nor a list of texts: it gives no groups.',
+        'The claim that OIDC_GROUPS_CLAIM names is neither a string nor a list of strings, so it gives no groups.',
         { claim: groupsClaim },
       );
     // Distributed claims may come with an access token.

@@ -48,13 +48,13 @@ const toolsMembers = {
   include: defineMember(
     'include',
     globs,
-    'The tools that are served: names of the server’s own, in which * is any text.',
+    'The tools that are served: the server’s own names, in which * is any text.',
   ),
-  exclude: defineMember('exclude', globs, 'The tools that are not served. It wins over include.'),
+  exclude: defineMember('exclude', globs, 'The tools that are not served. Takes precedence over include.'),
   describe: defineMember(
     'describe',
     record(freeText(), { allowed: 'an object of descriptions by tool name' }),
-    'Descriptions in place of the server’s, by the tool’s own name.',
+    'Descriptions that replace the server’s, by the tool’s own name.',
   ),
 };
 
@@ -115,7 +115,7 @@ export const commonMembers = {
   tools: defineMember(
     'tools',
     toolsShape,
-    'Which of its tools are served, and how they are described.',
+    'Selects the tools that are served, and replaces their descriptions.',
   ),
 };
 

@@ -182,7 +182,7 @@ const NO_PROVIDER_TOKEN =
 const audience = defineMember(
   'audience',
   nonBlank('the name of an audience'),
-  'For whom the token is.',
+  'The audience of the token.',
 );
 
 /** `audience`, for types that require one. */

@@ -40,8 +40,8 @@ const endpoint = text(
 );
 
 const endpointMembers = {
-  authorizationUrl: defineMember('authorizationUrl', endpoint, 'Where users log in.'),
-  tokenUrl: defineMember('tokenUrl', endpoint, 'Where the gateway gets tokens.'),
+  authorizationUrl: defineMember('authorizationUrl', endpoint, 'The URL where users log in.'),
+  tokenUrl: defineMember('tokenUrl', endpoint, 'The URL where the gateway gets tokens.'),
 };
 
 const endpointsShape: Shape<ConfiguredAuthorizationServer> = object({
@@ -75,7 +75,7 @@ const authorizationServerShape: Shape<ConfiguredAuthorizationServer> = {
       return report(
         place,
         node.line,
-        'This is the address of its metadata. Write the issuer, which that document names: mostly what stands before /.well-known/.',
+        'This is the address of its metadata. Write the issuer that this document names: usually the part before /.well-known/.',
       );
     return issuer === undefined ? undefined : { issuer };
   },
@@ -140,7 +140,7 @@ const members = {
   clientId: defineMember(
     'clientId',
     nonBlank('the id of a client at the server’s authorization server'),
-    'The gateway’s client at the server’s authorization server. Left out, the gateway registers itself.',
+    'The gateway’s client at the server’s authorization server. Default: the gateway registers itself.',
   ),
   clientSecret: defineMember(
     'clientSecret',
@@ -190,7 +190,7 @@ const members = {
   redirectUri: defineMember(
     'redirectUri',
     choice('server', 'common'),
-    'Where the browser returns to: an address only for this server, or one shared by all servers, which needs an authorization server that sends iss (RFC 9207).',
+    'The address that the browser returns to: one only for this server, or one shared by all servers, which needs an authorization server that sends iss (RFC 9207).',
   ),
   pkce: defineMember(
     'pkce',
@@ -205,12 +205,12 @@ const members = {
   list: defineMember(
     'list',
     choice('anonymous', 'shared'),
-    'How to get the lists that are shown before a user connects: by a request without a login, or by the shared connection.',
+    'The way to get the lists that are shown before a user connects: by a request without a login, or by the shared connection.',
   ),
   accounts: defineMember(
     'accounts',
     wholeNumber(1, 1, { ...integer(1, 1), allowed: '1: a user has one account at a server' }),
-    'How many accounts a user may connect.',
+    'The number of accounts that a user may connect.',
   ),
   allowPrivate: defineMember(
     'allowPrivate',
@@ -295,7 +295,7 @@ function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: M
   const hasMetadata = authorizationServer === undefined || 'issuer' in authorizationServer;
   if (!hasMetadata && !has(members.clientId))
     reportAt(
-      'Where the endpoints are named, the gateway cannot register itself: create a client there, and add its "clientId".',
+      'If the endpoints are configured, the gateway cannot register itself: create a client there, and add its "clientId".',
       members.authorizationServer,
     );
   if (auth.redirectUri === 'common' && !has(members.clientId))
