@@ -180,7 +180,7 @@ export function createWarnOfItem(log: Log, more: string): WarnOfItem {
 }
 
 function tellItem(kind: ListKind | 'instructions', name: string | undefined): string {
-  if (kind === 'instructions') return 'what it says of itself (its instructions)';
+  if (kind === 'instructions') return 'its description of itself (instructions)';
   return name === undefined
     ? `the list of its ${kind}`
     : `${LIST_KINDS[kind].noun} ${quote(name, MAX_NAME)}`;
@@ -243,7 +243,7 @@ function findFilesProblem(files: unknown, root: string): string | undefined {
     if (!isFile(file)) return 'has a file without a URI, a SHA-256 digest or a size';
     const problem = checkUri(file.uri);
     if (problem !== undefined) return `has a file whose URI ${problem}`;
-    if (!file.uri.startsWith(`${root}/`)) return 'has a file that does not lie in its folder';
+    if (!file.uri.startsWith(`${root}/`)) return 'has a file outside its folder';
     if (
       !file.uri
         .slice(root.length + 1)

@@ -156,7 +156,7 @@ export function createPlan(log: Log, builtIn: BuiltIn, setup: OpenSetup): Plan {
     warn,
     warnOfResult: createWarnOfItem(
       log,
-      'more of its answers go on without what MCP does not allow',
+      'more of its answers are passed on without the parts that MCP does not allow',
     ),
   };
 }

@@ -199,7 +199,7 @@ function createConnectEntry({ config: { name: server, prefix }, naming }: Server
   const ownItem = {
     name: CONNECT,
     title: `Connect ${server}`,
-    description: `Connects the user's account at ${server}: they log in there, in a browser. ${server} shows its tools afterwards. Call this when the user wants something of ${server}.`,
+    description: `Connects the user's account at ${server}: they log in there, in a browser. ${server} shows its tools afterwards. Call this when the user needs something from ${server}.`,
     inputSchema: { type: 'object', properties: {}, additionalProperties: false },
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true },
   };

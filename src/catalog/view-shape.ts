@@ -131,7 +131,7 @@ const viewMembers = {
   search: defineMember(
     'search',
     trueOrFalse,
-    'true lists three tools, by which a model finds and calls those of the view, in place of them.',
+    'true lists three tools instead of those of the view: with them, a model finds and calls the view’s tools.',
   ),
   pinned: defineMember(
     'pinned',
@@ -178,7 +178,7 @@ export const viewsShape: Shape<readonly PlacedView[]> = {
         report(
           at,
           line,
-          'This is no name of a view. It must be a lower-case letter, then up to 31 lower-case letters, digits and hyphens: it stands in a URL.',
+          'This is not a valid name of a view. It must be a lower-case letter, then up to 31 lower-case letters, digits and hyphens: it is part of a URL.',
         );
       if (name === SERVER_CARD_PATH_NAME) report(at, line, describeTakenName('view'));
       const view = viewShape.read(value, at);

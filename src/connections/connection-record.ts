@@ -139,7 +139,7 @@ export function isMadeFor(
 
 /** Reason for a login if the connection was made for another server. */
 export const describeChanged = ({ name }: ConnectionServer): string =>
-  `${name} was set up anew, at another address or with another login, since its user logged in: log in again`;
+  `${name} was set up again, at a different address or with a different login, since its user logged in: log in again`;
 
 /** The form that users and operators see. */
 export function describeConnection(

@@ -191,10 +191,10 @@ export function createRenewal(
   async function replaceForgotten(server: ConnectionServer, record: ConnectionRecord) {
     try {
       return (await replaceClient(server, record))
-        ? ': the registration is gone; it was made anew. If this goes on, reconnect it at the page of connections'
+        ? ': the registration is gone; the gateway has registered again. If this continues, reconnect it on the page of connections'
         : '';
     } catch (cause) {
-      return `: the registration is gone, and could not be made anew (${describeCause(cause)})`;
+      return `: the registration is gone, and registering again failed (${describeCause(cause)})`;
     }
   }
 

@@ -54,7 +54,7 @@ function expandReference(reference: string, env: Env): Expanded {
   const text = value ?? fallback;
   if (isOwnSecret(name, value) && (value !== undefined || text === undefined))
     return problem(
-      `${name} is a secret of the gateway, and no server is given it. If the server needs this value, put it into a variable of its own, and write that variable here.`,
+      `${name} is one of the gateway's secrets, which no server gets. If the server needs this value, put it into a separate variable, and write that variable here.`,
     );
   if (text !== undefined) return { kind: 'text', text };
   if (EDITOR_VARIABLES.has(name)) return describeForeign(name);

@@ -198,7 +198,7 @@ function readMetadata(
   if (typeof issuer !== 'string' || !isSameIssuer(issuer, expected))
     throw new ConnectionProblem(
       'server',
-      `${hop} is from a different issuer: ${quote(issuer, 200)} (RFC 8414 §3.3). It is not used: it could be somebody else's.`,
+      `${hop} is from a different issuer: ${quote(issuer, 200)} (RFC 8414 §3.3). It is not used: it could belong to somebody else.`,
     );
   const readUrl = (name: string) => {
     const url = members[name];

@@ -72,7 +72,7 @@ export const mcpGuard = defineGuard<McpUse>({
 
 /** The gateway itself asks: without a user's token or process. */
 const PERSONAL = {
-  auth: 'is told who calls ("auth"), but a guard is called by the gateway itself. Give it "headers" instead of "auth".',
+  auth: 'learns who calls ("auth"), but a guard is called by the gateway itself. Give it "headers" instead of "auth".',
   isolation:
     'has separate processes for each user or session, but a guard is called by the gateway itself. Give it "isolation": "shared".',
 } as const;

@@ -60,7 +60,7 @@ const OIDC_ISSUER: IssuerSetting = {
   variable: 'OIDC_ISSUER',
   remedy: 'OIDC_ISSUER, or OIDC_JWKS_URL',
   advice:
-    'If this is your provider, set OIDC_ISSUER to exactly what it names, which is also the iss of its tokens. If its tokens have your OIDC_ISSUER as iss, set OIDC_JWKS_URL, and in broker mode OAUTH_AUTHORIZATION_URL and OAUTH_TOKEN_URL, in place of the document.',
+    'If this is your provider, set OIDC_ISSUER to exactly the issuer in it, which is also the iss of its tokens. If its tokens have your OIDC_ISSUER as iss, set OIDC_JWKS_URL, and in broker mode OAUTH_AUTHORIZATION_URL and OAUTH_TOKEN_URL, instead of the document.',
 };
 
 /** §8.5. */

@@ -140,7 +140,7 @@ const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_de
     unknown_client: `Its registration has expired (DCR_CLIENT_TTL) or was deleted. ${REGISTER_AGAIN}`,
     unauthenticated_client: `Its registration has expired (DCR_CLIENT_TTL) or was deleted. ${REGISTER_AGAIN}`,
     unregistered_redirect_uri: `The client came with another address or port than it registered. Free the port that it registered. If that does not help: ${lowerFirst(REGISTER_AGAIN)}`,
-    oauth_invalid_request: `${LOG_IN_AGAIN} It must go on in the browser in which it began, with cookies, within ten minutes.`,
+    oauth_invalid_request: `${LOG_IN_AGAIN} The login must continue in the browser in which it began, with cookies, within ten minutes.`,
     unsupported_response_type: UPDATE_CLIENT,
     unsupported_grant_type: UPDATE_CLIENT,
     invalid_target:
@@ -151,7 +151,7 @@ const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_de
 
     // Tokens.
     invalid_grant: LOG_IN_AGAIN,
-    authorization_code_reused: `The client sent its authorization code twice, or somebody else had it and what proves that it is theirs. ${LOG_IN_AGAIN}`,
+    authorization_code_reused: `The client sent its authorization code twice, or somebody else had the code and its code_verifier. ${LOG_IN_AGAIN}`,
     refresh_token_reused: `A refresh token was used that had been replaced: the client lost its new one, or somebody else had the old one. ${LOG_IN_AGAIN}`,
     refused_by_provider: `See what the provider says. After a refresh token has expired: ${lowerFirst(LOG_IN_AGAIN)}`,
     gateway_refused_by_provider:

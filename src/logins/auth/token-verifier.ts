@@ -264,7 +264,7 @@ function checkTimes(claims: JsonObject, tolerance: number, now: number, isNew: b
   const nbf = readTime('nbf', claims.nbf);
   if (now < nbf - tolerance)
     fail('invalid_token', {
-      details: `The token is not valid yet: its nbf claim lies ${formatSeconds(nbf - now)} ahead.${adviseOnClocks(nbf - now, tolerance, isNew)}`,
+      details: `The token is not valid yet: its nbf claim is ${formatSeconds(nbf - now)} in the future.${adviseOnClocks(nbf - now, tolerance, isNew)}`,
       facts: { nbf, now },
     });
 }

@@ -234,7 +234,7 @@ export function completeClients(
       report(
         place,
         line,
-        `There is another client ${quote(client.id)} in line ${earlier}. Each has an ID of its own.`,
+        `There is another client ${quote(client.id)} in line ${earlier}. Each client needs its own ID.`,
       );
     for (const path of client.resources ?? []) {
       const [, name] = /^\/mcp\/([^/]+)\/?$/.exec(path) ?? [];

@@ -113,9 +113,9 @@ function describeRefusal({ status, headers, hadToken, hadLogin }: RefusedAnswer)
   if (status === 401 && hadToken)
     return 'it refuses the token in its "headers" (401): check that it is complete (that of an Authorization header begins with "Bearer "), is for this server, and has neither expired nor been revoked';
   if (status === 401 && /\bresource_metadata=/i.test(headers['www-authenticate'] ?? ''))
-    return 'it wants each user to log in at it (401): give it "auth": {"type": "oauth"} in the configuration file, or a token in its "headers"';
+    return 'it requires each user to log in to it (401): give it "auth": {"type": "oauth"} in the configuration file, or a token in its "headers"';
   if (status === 401 || status === 403)
-    return `it refuses the credentials of its "headers" or "auth", or wants some and has none (${status})`;
+    return `it refuses the credentials in its "headers" or "auth", or requires credentials and gets none (${status})`;
   if (status === 404 || status === 405) {
     const type = readMediaType(headers);
     const what = type === undefined ? status : `${status}, ${type}`;

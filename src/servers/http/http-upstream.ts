@@ -312,7 +312,7 @@ function createStreamableHttp(
         );
       const description = descriptions.find(caller);
       if (description !== undefined) return description;
-      throw new UpstreamError('unavailable', 'it does not say what it is');
+      throw new UpstreamError('unavailable', 'it does not describe itself');
     },
     peekDescription: descriptions.find,
 

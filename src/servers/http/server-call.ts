@@ -277,7 +277,7 @@ function NOTHING() {}
 const ENDED: UpstreamRequest = { method: '', params: {}, signal: new Cancellation(), trace: {} };
 
 const createAbortedError = () =>
-  new UpstreamError('aborted', 'nobody waits for its answer any more');
+  new UpstreamError('aborted', 'nobody is waiting for its answer any more');
 
 export type CallOutcome =
   | { readonly kind: 'result'; readonly result: JsonObject; readonly headers: IncomingHttpHeaders }

@@ -388,7 +388,7 @@ async function openSseChannel(
   }
 }
 
-const FOREIGN_ENDPOINT = 'it names an address elsewhere for what it is told';
+const FOREIGN_ENDPOINT = 'it names an address at another origin for messages to it';
 
 /** A different origin could be anywhere, and must not receive the credentials. */
 function findPath(data: string, url: string) {

@@ -291,7 +291,7 @@ const ADVICE: Readonly<Record<string, (command: string) => string>> = {
 
 /** The command is not interpreted by a shell. */
 function adviseOnMissing(command: string): string {
-  if (/^~/.test(command)) return `Write \${HOME} in place of ~: no shell expands it.`;
+  if (/^~/.test(command)) return `Write \${HOME} instead of ~: no shell expands it.`;
   if (/\s/.test(command))
     return '"command" is the program alone, and no shell reads it: its arguments belong in "args", a folder in "cwd".';
   if (command.includes('/'))

@@ -63,7 +63,7 @@ test.each(
   async ({ name, member, server }) => {
     const problems = await findServerProblems(server, { env: OWN_SECRETS });
     expect(problems).toEqual([
-      `${member}: ${name} is a secret of the gateway, and no server is given it. If the server needs this value, put it into a variable of its own, and write that variable here.`,
+      `${member}: ${name} is one of the gateway's secrets, which no server gets. If the server needs this value, put it into a separate variable, and write that variable here.`,
     ]);
   },
 );
@@ -142,7 +142,7 @@ test('§18.1 variables: what a variable holds is never shown', async () => {
   expect(problems).toHaveLength(6);
   expect(problems).toContainEqual(
     expect.stringMatching(
-      /^timeout: What "\$\{TOKEN\}" stands for is not valid\. It must be milli/,
+      /^timeout: The value of "\$\{TOKEN\}" is not valid\. It must be milli/,
     ),
   );
   expect(problems.join('\n')).not.toContain('hunter2');

@@ -76,7 +76,7 @@ test.each([
   );
   await expect(callTool(upstream, sessionCaller(), 'any')).rejects.toMatchObject({
     failure: 'invalid',
-    message: 'it names an address elsewhere for what it is told',
+    message: 'it names an address at another origin for messages to it',
   });
   expect(posted).toEqual([]);
 });

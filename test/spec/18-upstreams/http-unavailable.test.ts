@@ -139,7 +139,7 @@ const REFUSALS: readonly (readonly [what: string, respond: Respond, words: RegEx
       void res
         .writeHead(401, { 'www-authenticate': 'Bearer resource_metadata="http://127.0.0.2/x"' })
         .end(),
-    /log in at it \(401\): give it "auth": \{"type": "oauth"\} in the configuration file/,
+    /log in to it \(401\): give it "auth": \{"type": "oauth"\} in the configuration file/,
   ],
   ['403', (res) => void res.writeHead(403).end(), /refuses the credentials/],
   [

@@ -312,7 +312,7 @@ test.each([
   [
     'in the home folder',
     { command: '~/server' },
-    'its command could not be started; it is started again in 1 s. The command ~/server was not found. Write ${HOME} in place of ~: no shell expands it.',
+    'its command could not be started; it is started again in 1 s. The command ~/server was not found. Write ${HOME} instead of ~: no shell expands it.',
   ],
   [
     'by a relative path',

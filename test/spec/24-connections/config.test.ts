@@ -209,7 +209,7 @@ test('§24.1 connections: a secret can be a variable; in the clear it is named, 
   expect(await read(auth)).toEqual([]);
   expect(await read(plain)).toEqual([
     expect.stringContaining(
-      'these look like secrets, and whoever reads this file has them: mcpServers.it.auth.clientSecret, mcpServers.it.auth.tokenParameters.app_secret.',
+      'these look like secrets, and anyone who can read this file has them: mcpServers.it.auth.clientSecret, mcpServers.it.auth.tokenParameters.app_secret.',
     ),
   ]);
   expect(JSON.stringify(await read(plain))).not.toContain('in-the-clear');
