@@ -1,4 +1,4 @@
-/** What went wrong, in one sentence that says what to do. */
+/** Explains the error in one sentence that says what to do. */
 export function explainError(error: unknown, { href, protocol }: URL): string {
   const messages = listMessages(error);
   const failed = findUnreachableOrigin(error);

@@ -1,9 +1,9 @@
-// What the dashboard shows, from the outside to the inside. $job is the scrape job, $__rate_interval a time that fits
+// The panels of the dashboard, from the outside to the inside. $job is the scrape job, $__rate_interval a time that fits
 // the step of the graph.
 
 export interface Panel {
   readonly title: string;
-  /** What it means, and what is normal: behind the i of the panel. */
+  /** Its meaning, and normal values: behind the i of the panel. */
   readonly about: string;
   readonly unit: 'short' | 'reqps' | 's' | 'percentunit' | 'bytes' | 'ops';
   readonly queries: readonly (readonly [legend: string, expression: string])[];

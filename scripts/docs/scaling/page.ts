@@ -41,7 +41,7 @@ export function renderScalingPage(): string {
       });
 }
 
-/** What a call costs, as the figures say it. */
+/** The cost of a call according to the figures. */
 interface Costs {
   readonly gateway: BatchCost;
   readonly redis: BatchCost;
@@ -291,11 +291,11 @@ const countProcesses = ({ name }: DeploymentResult): number => (name === ONE_PRO
 
 const computeFree = (row: DeploymentResult): number => (countProcesses(row) * 1e6) / row.gateway;
 
-/** Of the gateway's core. */
+/** Share of the gateway's core. */
 const computeShare = ({ requestsPerSecond, gateway }: DeploymentResult): number =>
   (requestsPerSecond * gateway) / 1e6;
 
-/** With so many connections a process has always something to do. */
+/** With this many connections a process always has something to do. */
 const BUSY_CONNECTIONS = 32;
 
 function renderDisturbance(apart: readonly DeploymentResult[]): string {

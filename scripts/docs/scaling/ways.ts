@@ -16,13 +16,13 @@ import { renderMachine } from '../benchmarks/calls.ts';
 import { renderTable } from '../table.ts';
 import { show, showCount, showPercent } from './numbers.ts';
 
-/** Of counting by log and reading directly, in a run on a quiet machine. */
+/** Costs of counting by log and reading directly, in a run on a quiet machine. */
 interface Costs {
   readonly gateway: BatchCost;
   readonly redis: BatchCost;
 }
 
-/** What a call costs in one of the ways. */
+/** The cost of a call in one of the modes. */
 export interface Way extends Costs {
   readonly mode: StoreMode;
   readonly askedShare: number;
@@ -35,7 +35,7 @@ interface Surroundings {
   readonly batch: number;
 }
 
-/** Of the table by callers: as many at each process as the model counts with. */
+/** Users in the table by callers: as many per process as the model assumes. */
 const MODEL_USERS = 250;
 const MODEL_CONNECTIONS = 32;
 const PROCESSES = [1, 2, 4, 8, 16, 25, 32];
