@@ -25,7 +25,7 @@ export interface Stage {
   readonly counting: Counting;
   /** True if a gateway was started whose behaviour depends on the way of counting. */
   readonly hasCounting: boolean;
-  /** Until what one replica has ended holds at the others. */
+  /** Milliseconds until the other replicas refuse what one replica has ended. */
   readonly endsHoldAfterMs: number;
   /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;
