@@ -75,7 +75,7 @@ async function explain(error: unknown, issuer: string, probe: Probe) {
       'provider.issuer',
       `The provider calls itself ${quote(foundIssuer)}, and OIDC_ISSUER is ${quote(issuer)}.`,
       {
-        why: `Issuers are compared character by character${isSlash ? ', and a slash at the end counts' : ''}: the gateway uses no document, and accepts no token, of another issuer.`,
+        why: `Issuers are compared character by character${isSlash ? ', and a slash at the end counts' : ''}: the gateway uses no document, and accepts no token, from a different issuer.`,
         setting: 'OIDC_ISSUER',
         remedy: `set OIDC_ISSUER=${String(foundIssuer)} if this is the right provider.`,
       },

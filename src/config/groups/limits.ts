@@ -61,7 +61,7 @@ const defineLimit = (
   }),
   ip: defineSetting(`${prefix}_RATE_LIMIT_MAX`, count, {
     default: max,
-    summary: `The most ${what} per address and window.`,
+    summary: `Maximum number of ${what} per address and window.`,
     ...(grantMax !== undefined && {
       details:
         details?.ip ??
@@ -70,12 +70,12 @@ const defineLimit = (
   }),
   global: defineSetting(`${prefix}_GLOBAL_RATE_LIMIT_MAX`, count, {
     default: globalMax,
-    summary: `The most ${what} of all callers per window.`,
+    summary: `Maximum number of ${what} of all callers per window.`,
   }),
   user:
     perUser &&
     defineSetting(`${prefix}_USER_RATE_LIMIT_MAX`, count, {
-      summary: `The most ${what} per user and window.`,
+      summary: `Maximum number of ${what} per user and window.`,
       details: `Users are counted in addition to addresses. Set this, and raise ${prefix}_RATE_LIMIT_MAX, if many users share one address (an office, a NAT). If unset, users are not counted.`,
     }),
   grant:
@@ -85,7 +85,7 @@ const defineLimit = (
           default: grantMax,
           summary:
             details?.grantSummary ??
-            `The most ${what} per login and window that reach the provider, whatever address they come from.`,
+            `Maximum number of ${what} per login and window that reach the provider, whatever address they come from.`,
           details:
             details?.grant ??
             'Refreshes that get the last response of their login again are counted separately, with 100 times the limit.',
@@ -145,7 +145,7 @@ const GROUPS = {
     details: {
       ip: 'Logout tokens from the provider are counted separately, whatever address they come from.',
       grantSummary:
-        'The most logout tokens from the provider per window, whatever address they come from.',
+        'Maximum number of logout tokens from the provider per window, whatever address they come from.',
       grant: 'No other requests count here, so no other caller can exhaust this limit.',
     },
   }),
