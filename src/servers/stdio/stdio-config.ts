@@ -147,7 +147,7 @@ export async function completeStdio(
   const loading = Object.keys(config.env).filter((name) => LOADS_CODE.test(name));
   if (runAs !== undefined && loading.length > 0)
     members.report(
-      `${loading.join(', ')} cannot be set for a program that runs as another user: setpriv, which changes the user, would load code by it with the rights of the gateway. Set it in a script that starts the program.`,
+      `${loading.join(', ')} cannot be set for a program that runs as a different user: setpriv, which changes the user, would load code from it with the gateway's rights. Set it in a script that starts the program.`,
       stdioMembers.env,
     );
   const cwd = config.cwd === undefined ? undefined : surroundings.resolvePath(config.cwd);
