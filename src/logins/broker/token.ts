@@ -1,4 +1,4 @@
-// §5.11: the token endpoint of broker mode: the grant type determines how a client gets its tokens; and the token response (RFC 6749 §5).
+// §5.11: the token endpoint of broker mode: the grant type determines how a client gets tokens; the token response (RFC 6749 §5).
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { JudgedRequest } from '../../http/endpoint/endpoint.ts';
