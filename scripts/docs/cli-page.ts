@@ -10,11 +10,11 @@ import { renderTable } from './table.ts';
 /** `docs/cli.md`, from the rows of the commands. */
 export const renderCliPage = (): string => `# Command line
 
-\`postern COMMAND [options]\`; without a command it is \`postern ${DEFAULT_COMMAND}\`. Where the package is installed in a project, and
-in a checkout, type \`npx postern\`. In any other folder \`npx postern\` would run whatever has that name
+\`postern COMMAND [options]\`; without a command it is \`postern ${DEFAULT_COMMAND}\`. If the package is installed in a project, or
+in a checkout, type \`npx postern\`. In any other folder, \`npx postern\` would run whatever has that name
 in the npm registry: Postern is not there. \`postern COMMAND --help\` prints the same text.
 
-Settings are variables of the environment, and \`.env\` in the current folder fills in what the environment does not set
+Settings are environment variables, and \`.env\` in the current folder fills in those that the environment does not set
 ([Settings](settings.md)).
 
 ${renderTable(
