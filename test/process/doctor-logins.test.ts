@@ -147,7 +147,7 @@ test.each<{ name: string; habits: Partial<ServerHabits>; says: RegExp }>([
   {
     name: 'metadata that is nowhere',
     habits: { metadataPlace: 'nowhere' },
-    says: /is at none of the places where it belongs/,
+    says: /is at none of the standard places/,
   },
   {
     name: 'resource metadata of another server',

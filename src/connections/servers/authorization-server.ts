@@ -173,7 +173,7 @@ async function fetchMetadata(
   }
   throw new ConnectionProblem(
     isNamed ? 'server' : 'operator',
-    `${hop} is at none of the places where it belongs (${heard.join('; ')}). If the server documents its endpoints, set "authorizationServer" to { "authorizationUrl", "tokenUrl" }.`,
+    `${hop} is at none of the standard places (${heard.join('; ')}). If the server documents its endpoints, set "authorizationServer" to { "authorizationUrl", "tokenUrl" }.`,
   );
 }
 

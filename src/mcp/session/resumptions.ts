@@ -185,7 +185,7 @@ export function createResumptions(
     await replicas
       .send({ about: 'resume', sessionId, stream: stream.name, replica }, stream.replica)
       .catch((cause: unknown) =>
-        log.debug('The replica where a stream began was not asked.', { cause }),
+        log.debug('The replica where a stream began could not be contacted.', { cause }),
       );
     return waitForNews(reader, ASK_AGAIN_MS);
   }

@@ -93,7 +93,7 @@ const FAILURES: Readonly<
   timeout: {
     tell: (server) =>
       `${server} did not answer in time, and was told to cancel the call. It may have done a part of it.`,
-    advice: 'Where its calls take that long, raise its "timeout" in the configuration file.',
+    advice: 'If its calls take that long, raise its "timeout" in the configuration file.',
   },
   session_lost: {
     tell: (server) =>

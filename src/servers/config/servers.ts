@@ -152,7 +152,7 @@ function checkName(
   // Only a hash would distinguish their tools, and a server could forge a collision with a chosen name.
   else if (likeness !== undefined)
     members.report(
-      `Where its names are cut ("maxNameLength": ${maxNameLength}), the first ${kept} characters would be those of ${likeness.config.name} (line ${likeness.members.line}). Give one of them a shorter "prefix".`,
+      `If its names are cut ("maxNameLength": ${maxNameLength}), the first ${kept} characters would be those of ${likeness.config.name} (line ${likeness.members.line}). Give one of them a shorter "prefix".`,
       commonMembers.prefix,
     );
 }

@@ -107,7 +107,7 @@ function describeRefusal({ status, headers, hadToken, hadLogin }: RefusedAnswer)
   if (status === 304)
     return 'it answered 304, which is for caches: turn caching off in the proxy in front of it';
   if (status >= 300 && status < 400)
-    return `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
+    return `it redirects to a different address (${status}), which is not followed: configure the address where it answers`;
   if (status === 401 && hadLogin)
     return 'it refused this call (401); the login at it is kept, as what is behind it may have refused, and not the server itself; if it refuses all calls, connect it again';
   if (status === 401 && hadToken)

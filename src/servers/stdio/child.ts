@@ -295,7 +295,7 @@ function adviseOnMissing(command: string): string {
   if (/\s/.test(command))
     return '"command" is the program alone, and no shell reads it: its arguments belong in "args", a folder in "cwd".';
   if (command.includes('/'))
-    return 'Write its whole path: another one begins at "cwd", or where the gateway was started.';
+    return 'Write its full path: a relative one begins at "cwd", or in the folder where the gateway was started.';
   return 'Install it, add its folder to the PATH of the gateway, or write its whole path in "command".';
 }
 

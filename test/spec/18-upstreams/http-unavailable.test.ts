@@ -406,7 +406,7 @@ describe('a server that refuses the gateway', () => {
       const redirect: Respond = (res) => void res.writeHead(status, { location }).end();
       server.answer('server/discover', redirect);
       const { upstream, lines, states } = await openTo({ url: server.url });
-      const told = `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
+      const told = `it redirects to a different address (${status}), which is not followed: configure the address where it answers`;
       await expect(upstream.describe(caller)).rejects.toMatchObject({ message: told });
       expect(states).toEqual([`false: ${told}`]);
       expect(lines.filter(isDownLine).map(({ msg }) => msg)).toEqual([
