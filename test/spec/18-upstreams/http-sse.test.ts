@@ -130,6 +130,6 @@ test('§18.4 HTTP+SSE: events that are no JSON, and answers to what nobody asked
   const told = lines.filter(({ level }) => level === 'warn').map(({ msg }) => msg);
   expect(told).toEqual([
     expect.stringContaining('no messages of MCP'),
-    expect.stringContaining('answers what nobody asked'),
+    expect.stringContaining('sent an answer that no request asked for'),
   ]);
 });

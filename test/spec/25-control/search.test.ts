@@ -68,7 +68,7 @@ test('§25.3 search: search_tools answers with the best tools, whole', async () 
   expect(namesOf(await gateway.search({ query: 'file', limit: 1 }))).toEqual(['files__read_file']);
   expect(await gateway.search({ query: 'zzz' })).toEqual({
     tools: [],
-    hint: expect.stringContaining('Nothing fits.'),
+    hint: expect.stringContaining('Nothing matches.'),
   });
 });
 
