@@ -274,7 +274,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   // Refuses to start, with the reason, with a combination that can never work with the provider.
   ({ isBroker, profile, provider: { issuer }, providerName }) => {
     const required = (isBroker ? profile.loginIssuer : undefined) ?? profile.issuer;
-    // An issuer on this machine is a stand-in: it behaves like the provider, but has another address.
+    // An issuer on this machine is a stand-in: it behaves like the provider, but has a different address.
     return (
       required !== undefined &&
       issuer !== undefined &&

@@ -89,7 +89,7 @@ function sealConnection(
   return { record, text: writeVersioned({ issuer, sealed }) };
 }
 
-/** Undefined if no secret opens it here: it belongs to another user, server or issuer, or was sealed with another secret. */
+/** Undefined if no secret opens it here: it belongs to another user, server or issuer, or was sealed with a different secret. */
 function unsealConnection(
   seal: Seal,
   place: ConnectionPlace,

@@ -220,7 +220,7 @@ async function compareWithSettings(
 /** A token may be rejected for different reasons. */
 const nameFamily = (check: string) => check.replace(/^token\..*/, 'token');
 
-/** Checks a gateway that responds: all of `checks`, unless it sends clients to another address. */
+/** Checks a gateway that responds: all of `checks`, unless it sends clients to a different address. */
 async function walkGateway(walk: Walk, checks: readonly Check<Walk>[], report: Report) {
   const entry = await runChecks(ENTRY_CHECKS, walk, report);
   if (hasFailed(entry, BASE_URL_CHECK)) return entry;

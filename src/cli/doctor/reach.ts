@@ -63,7 +63,7 @@ async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
       remedy: `set BASE_URL=${baseUrl} on the gateway if this is its public address. If it is already set, have the proxy in front pass on the Host header unchanged. For a second name: ALLOWED_HOSTS=${host}`,
     });
   if (headers.get('location') !== null) {
-    // Either to another address of the gateway, or to the login page of a proxy.
+    // Either to a different address of the gateway, or to the login page of a proxy.
     const isMoved = target?.pathname.replace(/\/$/, '').endsWith('/mcp') === true;
     return refuse(
       `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
@@ -232,7 +232,7 @@ export const healthCheck = defineCheck({
 });
 
 const CHALLENGE_CHECK = 'challenge';
-/** If clients are sent to another address, all later checks would be about that one. */
+/** If clients are sent to a different address, all later checks would be about that one. */
 export const BASE_URL_CHECK = 'gateway.base-url';
 
 /** RFC 9728 §5.1: the 401 that tells a client where to log in. */

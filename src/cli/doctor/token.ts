@@ -220,7 +220,7 @@ function judgeOwnToken(
 }
 
 const UNKNOWN: Advice = {
-  why: 'It was altered, or a gateway with another BASE_URL or another secret issued it.',
+  why: 'It was altered, or a gateway with a different BASE_URL or secret issued it.',
   setting: 'OAUTH_STATE_SECRET, BASE_URL',
   remedy:
     'copy it once more. If the secret was changed, its users log in again; to change it without that, list the old one, too.',

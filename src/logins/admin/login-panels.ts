@@ -139,7 +139,7 @@ const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_de
     // On the way to the provider and back.
     unknown_client: `Its registration has expired (DCR_CLIENT_TTL) or was deleted. ${REGISTER_AGAIN}`,
     unauthenticated_client: `Its registration has expired (DCR_CLIENT_TTL) or was deleted. ${REGISTER_AGAIN}`,
-    unregistered_redirect_uri: `The client came with another address or port than it registered. Free the port that it registered. If that does not help: ${lowerFirst(REGISTER_AGAIN)}`,
+    unregistered_redirect_uri: `The client uses a different address or port than it registered. Free the port that it registered. If that does not help: ${lowerFirst(REGISTER_AGAIN)}`,
     oauth_invalid_request: `${LOG_IN_AGAIN} The login must continue in the browser in which it began, with cookies, within ten minutes.`,
     unsupported_response_type: UPDATE_CLIENT,
     unsupported_grant_type: UPDATE_CLIENT,

@@ -255,7 +255,7 @@ function failUnknown(token: string): never {
 
 const failResource = (baseUrl: string, path: string): never =>
   failToken(
-    `The token was issued for another resource of this gateway, not for ${baseUrl}${path}. Request a token with this address, or ${baseUrl}/mcp, as the resource.`,
+    `The token was issued for a different resource of this gateway, not for ${baseUrl}${path}. Request a token with this address, or ${baseUrl}/mcp, as the resource.`,
     { found: 'another resource', expected: `${baseUrl}${path}` },
     'invalid_audience',
   );

@@ -92,7 +92,7 @@ interface TokenRules
     Pick<RequiredAuthConfig, 'clockToleranceSeconds'> {
   /** `BASE_URL`, which identifies the gateway, including to servers (§18.6). No user's `sub` may equal it. */
   readonly baseUrl: string;
-  /** Claims that only tokens of another kind have. */
+  /** Claims that only tokens of other kinds have. */
   readonly foreignClaims: readonly ForeignClaim[];
   /** Returns true for the audience of a server behind the gateway, which is also accepted (§18.2). */
   readonly isServerAudience: (audience: string) => boolean;
