@@ -193,7 +193,7 @@ export const CONNECT = 'connect';
 
 /** Why a server's own tool is hidden: continues a sentence that begins with its name. */
 const HIDDEN_BY_CONNECT =
-  'is hidden: the name is reserved for the tool by which users log in at the server';
+  'is hidden: the name is reserved for the tool by which users log in to the server';
 
 function createConnectEntry({ config: { name: server, prefix }, naming }: ServerControls): Entry {
   const ownItem = {

@@ -252,7 +252,7 @@ export class ConnectionNeeded extends CredentialError {
   readonly scopes: readonly string[] | undefined;
 
   constructor({ why, scopes }: Pick<ConnectionNeeded, 'why' | 'scopes'>) {
-    super(why ?? 'its user has not logged in at it');
+    super(why ?? 'its user has not logged in to it');
     this.why = why;
     this.scopes = scopes;
   }

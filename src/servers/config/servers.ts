@@ -204,7 +204,7 @@ const TOLD_TYPES = TRANSPORTS.toReversed().flatMap(({ types }) =>
 );
 const USE_TYPE = `Postern has "type" for this: ${TOLD_TYPES.join(' or ')}.`;
 const NO_USER_LOGIN =
-  'Postern cannot log in at this server for its users yet. Give it a token with "headers", or remove this.';
+  'Postern cannot log in to this server for its users yet. Give it a token with "headers", or remove this.';
 
 /** Members that other programs' configuration files have, with the Postern equivalent. */
 const REPLACED_SERVER_MEMBERS: Readonly<Record<string, string>> = {

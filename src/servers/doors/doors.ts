@@ -81,7 +81,7 @@ function checkAccepted(server: string, response: unknown) {
   if (action === 'accept') return;
   const who = action === 'decline' ? 'The user declined to log in' : 'The user did not log in';
   throw new CallRefusedError(
-    `${who} at ${server}, so nothing was done. Do not call again unless the user asks you to.`,
+    `${who} to ${server}, so nothing was done. Do not call again unless the user asks you to.`,
   );
 }
 
@@ -99,7 +99,7 @@ async function wait(
   throw new CallRefusedError(
     outcome === 'declined'
       ? `The user declined to connect ${link.server}, so nothing was done. Do not call again unless the user asks you to.`
-      : `The user did not log in at ${link.server} in time, so nothing was done. Call again once the user is ready to.`,
+      : `The user did not log in to ${link.server} in time, so nothing was done. Call again once the user is ready to.`,
   );
 }
 

@@ -109,7 +109,7 @@ function describeRefusal({ status, headers, hadToken, hadLogin }: RefusedAnswer)
   if (status >= 300 && status < 400)
     return `it redirects to a different address (${status}), which is not followed: configure the address where it answers`;
   if (status === 401 && hadLogin)
-    return 'it refused this call (401); the login at it is kept, as what is behind it may have refused, and not the server itself; if it refuses all calls, connect it again';
+    return 'it refused this call (401); the login is kept, because something behind the server may have refused, not the server itself; if it refuses all calls, connect it again';
   if (status === 401 && hadToken)
     return 'it refuses the token in its "headers" (401): check that it is complete (that of an Authorization header begins with "Bearer "), is for this server, and has neither expired nor been revoked';
   if (status === 401 && /\bresource_metadata=/i.test(headers['www-authenticate'] ?? ''))
