@@ -147,7 +147,7 @@ export function createReadIdentity(
     if (endpoint !== undefined && !follows)
       warnOnce(
         'overage',
-        'The provider left a user's groups out of the ID token because there are too many: the user has none here. Set OIDC_GROUPS_OVERAGE=true to read them from Microsoft Graph, or have Entra send only the groups that are assigned to the application.',
+        'The provider left the groups of a user out of the ID token because there are too many: the user has none here. Set OIDC_GROUPS_OVERAGE=true to read them from Microsoft Graph, or have Entra send only the groups that are assigned to the application.',
         { claim: groupsClaim },
       );
     const all = follows

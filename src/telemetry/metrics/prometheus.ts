@@ -196,7 +196,7 @@ function createStoreMetrics({ counts, counter, times }: Factories) {
     counts('guard_decisions_total', 'Verdicts of guards on messages.', ['guard', 'on', 'outcome']),
     times(
       'guard_duration_seconds',
-      'Time until a guard's verdict on a message.',
+      'Time until the verdict of a guard on a message.',
       ['guard'],
       DURATIONS,
     ),
