@@ -95,7 +95,7 @@ export class ResponseReader {
    */
   read(bytes: Buffer): void {
     const { state } = this;
-    if (state === 'idle' || state === 'complete') fail('it sent a response that no request asked for');
+    if (state === 'idle' || state === 'complete') fail('it sent bytes that no request asked for');
     const input = this.held === undefined ? bytes : Buffer.concat([this.held, bytes]);
     this.held = undefined;
     let end = 0;

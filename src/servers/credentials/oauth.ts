@@ -165,7 +165,7 @@ const members = {
   resource: defineMember(
     'resource',
     resource,
-    'The resource that the tokens are for (RFC 8707). Default: the name that the server gives itself; false if its authorization server refuses the parameter.',
+    'The resource that the tokens are for (RFC 8707). Default: the resource that the server names; false if its authorization server refuses the parameter.',
   ),
   parameters: defineMember(
     'parameters',
