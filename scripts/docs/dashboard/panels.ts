@@ -78,7 +78,8 @@ export const ROWS: readonly Row[] = [
       },
       {
         title: 'Calls that fail',
-        about: 'error: reported by the tool itself. exception: the tool threw an error; the log has the stack.',
+        about:
+          'error: reported by the tool itself. exception: the tool threw an error; the log has the stack.',
         unit: 'reqps',
         queries: [
           [

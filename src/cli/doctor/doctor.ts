@@ -207,11 +207,15 @@ async function compareWithSettings(
     report(
       section,
       known === 'ok'
-        ? failure('gateway.settings', `The running gateway has different settings. ${finding.what}`, {
-            why: 'With the local settings this works.',
-            remedy:
-              'restart the gateway. If that does not help, it reads its settings from elsewhere.',
-          })
+        ? failure(
+            'gateway.settings',
+            `The running gateway has different settings. ${finding.what}`,
+            {
+              why: 'With the local settings this works.',
+              remedy:
+                'restart the gateway. If that does not help, it reads its settings from elsewhere.',
+            },
+          )
         : finding,
     );
   });

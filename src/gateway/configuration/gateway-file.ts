@@ -79,13 +79,21 @@ const DEFAULT_NAME_LENGTH = 64;
 const SEPARATOR_PATTERN = '^[_.-]{1,8}$';
 
 const fileMembers = {
-  $schema: defineMember('$schema', freeText(), 'The address of the JSON Schema of this file, for editors.'),
+  $schema: defineMember(
+    '$schema',
+    freeText(),
+    'The address of the JSON Schema of this file, for editors.',
+  ),
   mcpServers: defineMember(
     'mcpServers',
     serversShape,
     'The MCP servers behind the gateway, by name. Their order determines precedence if names collide.',
   ),
-  servers: defineMember('servers', serversShape, 'The same as mcpServers, under the name that VS Code uses.'),
+  servers: defineMember(
+    'servers',
+    serversShape,
+    'The same as mcpServers, under the name that VS Code uses.',
+  ),
   builtIn: defineMember(
     'builtIn',
     trueOrFalse,

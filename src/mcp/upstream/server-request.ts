@@ -111,7 +111,10 @@ export function findQuestionProblem(
   capabilities: ClientCapabilities,
 ): JsonRpcErrorObject | undefined {
   if (!isQuestionMethod(method))
-    return { code: METHOD_NOT_FOUND, message: 'Clients of the gateway do not accept this request.' };
+    return {
+      code: METHOD_NOT_FOUND,
+      message: 'Clients of the gateway do not accept this request.',
+    };
   // MCP 2025-11-25 "Elicitation", "Sampling": a mode, or tools, that were not declared are invalid params.
   if (method === 'elicitation/create' && params.mode === 'url')
     return capabilities.elicitationUrl === true

@@ -50,7 +50,11 @@ const toolsMembers = {
     globs,
     'The tools that are served: the server’s own names, in which * is any text.',
   ),
-  exclude: defineMember('exclude', globs, 'The tools that are not served. Takes precedence over include.'),
+  exclude: defineMember(
+    'exclude',
+    globs,
+    'The tools that are not served. Takes precedence over include.',
+  ),
   describe: defineMember(
     'describe',
     record(freeText(), { allowed: 'an object of descriptions by tool name' }),

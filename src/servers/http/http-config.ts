@@ -56,8 +56,16 @@ const OWN_HEADERS = new Set([
 
 export const httpMembers = {
   url: defineMember('url', addressShape, 'The address of the server.'),
-  serverUrl: defineMember('serverUrl', addressShape, 'The same as url, under the name that other programs use.'),
-  httpUrl: defineMember('httpUrl', addressShape, 'The same as url, under the name that other programs use.'),
+  serverUrl: defineMember(
+    'serverUrl',
+    addressShape,
+    'The same as url, under the name that other programs use.',
+  ),
+  httpUrl: defineMember(
+    'httpUrl',
+    addressShape,
+    'The same as url, under the name that other programs use.',
+  ),
   headers: defineMember(
     'headers',
     requestHeaders(OWN_HEADERS),

@@ -61,7 +61,9 @@ export function createSseProtocol(
   const descriptions = createDescriptions(config, availability);
   let cancelSweep: (() => void) | undefined;
   const onStrayAnswer = createWarnThrottle(clock, () =>
-    log.warn(`The MCP server ${name} sent an answer that no request asked for; it is dropped`, { server: name }),
+    log.warn(`The MCP server ${name} sent an answer that no request asked for; it is dropped`, {
+      server: name,
+    }),
   );
   const onNoMessage = createWarnThrottle(clock, () =>
     log.warn(`The MCP server ${name} sends events that are no messages of MCP; they are dropped`, {

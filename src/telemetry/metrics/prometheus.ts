@@ -114,7 +114,7 @@ function createCallMetrics({ counts, counter, times, gauge }: Factories) {
   );
   const recordDroppedReplicaMessage = counter(
     'mcp_replica_messages_dropped_total',
-    'Messages on the replicas' channel that were dropped, because no replica sent them just now.',
+    "Messages on the replicas' channel that were dropped, because no replica sent them just now.",
     ['reason'],
   );
   /** The first tools by their names; further ones are counted as `other`. */

@@ -58,7 +58,11 @@ test.each([
     text: '{ "a": "C:\\tools\\x" }',
     says: '1: This is not JSON: a backslash in a text is written twice, for example "C:\\\\tools".',
   },
-  { format: 'json', text: '{ "a": \'b\' }', says: '1: This is not JSON: this word is not a value.' },
+  {
+    format: 'json',
+    text: '{ "a": \'b\' }',
+    says: '1: This is not JSON: this word is not a value.',
+  },
   { format: 'json', text: '{ "a": {', says: '1: This is not JSON: ' },
   { format: 'json', text: '{}\n{}', says: '2: This is not JSON: the file has ended before this.' },
   { format: 'json', text: '['.repeat(300_000), says: '1: ' },

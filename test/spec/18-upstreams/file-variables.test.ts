@@ -141,9 +141,7 @@ test('§18.1 variables: what a variable holds is never shown', async () => {
   const problems = await findServerProblems(server, { env: ENV });
   expect(problems).toHaveLength(6);
   expect(problems).toContainEqual(
-    expect.stringMatching(
-      /^timeout: The value of "\$\{TOKEN\}" is not valid\. It must be milli/,
-    ),
+    expect.stringMatching(/^timeout: The value of "\$\{TOKEN\}" is not valid\. It must be milli/),
   );
   expect(problems.join('\n')).not.toContain('hunter2');
 });

@@ -110,7 +110,9 @@ test.each([
   },
   {
     given: { authorizationServer: ENDPOINTS },
-    says: ['auth.authorizationServer: If the endpoints are configured, the gateway cannot register'],
+    says: [
+      'auth.authorizationServer: If the endpoints are configured, the gateway cannot register',
+    ],
   },
   { given: { authorizationServer: [] }, says: ['auth.authorizationServer: A list is not valid.'] },
   {

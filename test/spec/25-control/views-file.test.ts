@@ -12,7 +12,10 @@ const SERVERS = {
 
 test.each([
   [{ wiki: {} }, /views\.wiki: A server has the name wiki, too, and both would be at \/mcp\/wiki/],
-  [{ Research: {} }, /views\.Research: This is not a valid name of a view\. It must be a lower-case letter/],
+  [
+    { Research: {} },
+    /views\.Research: This is not a valid name of a view\. It must be a lower-case letter/,
+  ],
   [{ 'a/b': {} }, /This is not a valid name of a view/],
   [{ research: { tool: ['x'] } }, /"tool" is not known\. Did you mean tools\?/],
   [{ research: { tools: [''] } }, /tools\[0\]: "" is not valid\. It must be 1 to 512 characters/],
