@@ -69,12 +69,12 @@ export function judgeGoals(series: readonly Series[]): readonly GoalRow[] {
         label,
         goals: [
           judgeAtLeast(targets[mode], cpuOf(yardstick), ` × ${yardstick}`),
-          judgeAtMost(1, toFloor('p99Ms'), ' of floor’s'),
-          judgeAtMost(1.2, toFloor('p50Ms', 1), ' of floor’s'),
+          judgeAtMost(1, toFloor('p99Ms'), ' × floor'),
+          judgeAtMost(1.2, toFloor('p50Ms', 1), ' × floor'),
           mode === 'verified'
             ? NO_GOAL
             : judgeAtLeast(4, findLess(cpuOf('sdk'), cpuOf('fastmcp')), ' times ours'),
-          judgeAtMost(best, toFloor('cpuMicroseconds'), ' of floor’s'),
+          judgeAtMost(best, toFloor('cpuMicroseconds'), ' × floor'),
         ],
       };
     }),

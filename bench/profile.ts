@@ -40,7 +40,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ['node:http, streams, promises and timers', /^node:/],
   ['Postern: tokens and logins', /src\/logins\//],
   ['Postern: limits', /src\/http\/limits\//],
-  ['Postern: servers behind it', /src\/(servers|connections)\//],
+  ['Postern: upstream servers', /src\/(servers|connections)\//],
   ['Postern: protocol, tools and rules', /src\/(mcp|catalog|control|lock|built-in)\//],
   ['Postern: store', /src\/store\//],
   ['Postern: metrics and log', /src\/telemetry\//],

@@ -78,7 +78,7 @@ const isFresh = (part) =>
   existsSync(part.stamp) && readFileSync(part.stamp, 'utf8') === computeFingerprint(part);
 
 /**
- * What the command prints goes to stderr: stdout belongs to the service's log lines. What a quiet one prints is
+ * The command's output goes to stderr: stdout belongs to the service's log lines. The output of a quiet one is
  * only shown when it fails.
  */
 function run(command, args, { isQuiet = false } = {}) {
@@ -128,7 +128,7 @@ async function buildSite(next) {
   await run(process.execPath, [vitepress, 'build', 'docs', '--outDir', folder], { isQuiet: true });
 }
 
-/** What is loaded by its name or address; everything else goes into files that these share. */
+/** Files that are loaded by name or address; everything else goes into files that these share. */
 const ENTRIES = [
   'index',
   'define',

@@ -1,5 +1,5 @@
 // npm run chaos: breaks what the gateway depends on, while a client that knows the right answer to every call goes on calling,
-// and compares what comes of it with the figures that have to be reached.
+// and compares the results with the figures that have to be reached.
 import { setMaxListeners } from 'node:events';
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -55,11 +55,11 @@ else if (values.list) {
 async function run(): Promise<void> {
   const interruption = new AbortController();
   const { signal } = interruption;
-  // Every fault under way listens, and whatever it waits for.
+  // Every running fault listens, and so does everything that it waits for.
   setMaxListeners(0, signal);
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => interruption.abort());
   try {
-    // What is not timed can go on side by side.
+    // Faults without times can run in parallel.
     const jobs = isShort ? 2 : 1;
     const isPassed = await runFaults(chosen, { isShort, scale, signal, countings, jobs });
     if (!isPassed) process.exitCode = 1;

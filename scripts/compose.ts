@@ -1,4 +1,4 @@
-// npm run compose: what compose.yaml describes, without Docker. It runs until Ctrl+C.
+// npm run compose: runs the services in compose.yaml without Docker, until Ctrl+C.
 import { once } from 'node:events';
 import { freePort } from '../test/support/gateway/ports.ts';
 import { startTopology } from './compose/start-topology.ts';
@@ -11,7 +11,7 @@ provider at which any name logs in. It takes no options, and runs until Ctrl+C.`
 
 readOptions(USAGE, {});
 
-// From the beginning: nothing that was started stays behind.
+// From the beginning, so that no process is left running.
 const interrupted = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
 const topology = await startTopology(async (published) => published ?? (await freePort()));
 console.log(`Two gateways behind HAProxy: add ${topology.url}/mcp to a client, and log in with any name.

@@ -1,5 +1,5 @@
-// npm run docs: writes what follows from tables and examples in the code, and from the last benchmark. With --check it writes
-// nothing and fails when a file is out of date.
+// npm run docs: writes the parts of the documentation that are generated from tables and examples in the code, and from the last
+// benchmark. With --check it writes nothing and fails if a file is out of date.
 import { readFile, writeFile } from 'node:fs/promises';
 import { createGatewayFileSchema } from '../src/gateway/configuration/gateway-file.ts';
 import { renderBenchmarksChart } from './docs/benchmarks/chart.ts';

@@ -1,4 +1,4 @@
-// npm run lab [-- [--port N] [--gateway URL] [name…]]: providers as they behave, on this machine, for whoever tries a client or
+// npm run lab [-- [--port N] [--gateway URL] [name…]]: imitations of providers on this machine, to try a client or
 // a gateway against them without an account anywhere. By name, each with a gateway in front of it.
 import { handleProcessEnd } from '../src/cli/command-line/process-end.ts';
 import { createLog } from '../src/platform/log.ts';

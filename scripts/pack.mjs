@@ -1,7 +1,7 @@
 // npm pack and npm publish call this before (prepare) and after (restore) they make the package. It
-// gets an npm-shrinkwrap.json: whoever installs it from a registry, or runs npm ci in it, has the
-// versions that were tested here. In the checkout npm would read that file in place of
-// package-lock.json, so it is taken away again. Plain JavaScript, as build.mjs.
+// gets an npm-shrinkwrap.json: an installation from a registry, or npm ci in the package, has the
+// versions that were tested here. In the checkout npm would read that file instead of
+// package-lock.json, so it is removed again. Plain JavaScript, as build.mjs.
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createShippedLock, createShippedManifest } from './shipped.mjs';
 

@@ -1,8 +1,8 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
 /**
- * The command line of a script. `--help` prints `usage` and ends with exit code 0; what the script does not know ends it
- * with exit code 2, before anything was started.
+ * The command line of a script. `--help` prints `usage` and ends with exit code 0; an unknown option ends it
+ * with exit code 2, before anything is started.
  */
 export function readOptions<const Config extends ParseArgsConfig>(
   usage: string,

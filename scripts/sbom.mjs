@@ -19,7 +19,7 @@ const file = fileURLToPath(new URL(`../${name}-${version}.cdx.json`, import.meta
 writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`);
 console.log(`${file}: ${components.length} components`);
 
-/** In a folder of its own: --omit=dev also leaves out what users and development both need. */
+/** In its own folder: --omit=dev also leaves out packages that both users and development need. */
 function readBom() {
   const folder = mkdtempSync(join(tmpdir(), 'postern-sbom-'));
   try {
@@ -37,7 +37,7 @@ function readBom() {
   }
 }
 
-/** The registry that this machine happens to use is no part of it. */
+/** The registry that this machine uses is not part of it. */
 function removeDownloadUrl({ externalReferences = [], ...component }) {
   const others = externalReferences.filter(({ type }) => type !== 'distribution');
   return { ...component, externalReferences: others };

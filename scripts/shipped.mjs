@@ -1,5 +1,5 @@
-// package.json and the lock file as users of the package need them: without what only development
-// needs. npm would install that, too, and npm ci would miss what the lock file lacks.
+// package.json and the lock file as users of the package need them: without the parts that only development
+// needs. npm would install these, too, and npm ci would miss parts that the lock file lacks.
 import { readFileSync } from 'node:fs';
 
 const root = new URL('../', import.meta.url);

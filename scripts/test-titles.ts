@@ -1,5 +1,5 @@
-// npm run docs:check: the reference (docs/reference.md, docs/reference/) numbers what the service does. A chapter that no test speaks
-// of is an error, and so is a § in the code that the reference does not have.
+// npm run docs:check: the reference (docs/reference.md, docs/reference/) numbers what the service does. A chapter that no test
+// names is an error, and so is a § in the code that the reference does not have.
 import { readdir, readFile } from 'node:fs/promises';
 
 const root = new URL('../', import.meta.url);
@@ -9,7 +9,7 @@ const reference = [
 ].join('\n');
 
 const headings = numbersIn(reference, /^#{2,3} (\d+(?:\.\d+)?) /gm);
-/** Rules that stand in a table of their chapter. */
+/** Rules that are in a table of their chapter. */
 const rows = numbersIn(reference, /^\| (\d+\.\d+) +\|/gm);
 const known = new Set([...headings, ...rows]);
 

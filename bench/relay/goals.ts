@@ -71,7 +71,7 @@ export function judgeRelayGoals(
           rows.filter((row) => row.way === way && row.size === size),
           { ...ratio, by },
         ),
-        ` of ${by === FLOOR ? 'the floor’s' : by}`,
+        ` × ${by === FLOOR ? 'floor' : by}`,
       ),
     };
   });

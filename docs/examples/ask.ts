@@ -28,7 +28,7 @@ export const deleteVolume = defineTool({
       return { content: [{ type: 'text', text: `Kept ${volume}.` }] };
     }
     if (sure.content.name !== volume) {
-      return { content: [{ type: 'text', text: `Kept ${volume}: you typed another name.` }] };
+      return { content: [{ type: 'text', text: `Kept ${volume}: you typed a different name.` }] };
     }
     // After the question: in the stateless era everything above runs twice.
     return { content: [{ type: 'text', text: `Deleted ${volume}.` }] };

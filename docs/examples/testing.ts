@@ -24,7 +24,9 @@ test('an unknown service is a failure that the model sees', async () => {
 test('a volume is deleted only if its name is typed', async () => {
   typed = 'archive';
   const kept = await client.callTool('delete_volume', { volume: 'backups' });
-  assert.deepEqual(kept.content, [{ type: 'text', text: 'Kept backups: you typed another name.' }]);
+  assert.deepEqual(kept.content, [
+    { type: 'text', text: 'Kept backups: you typed a different name.' },
+  ]);
 
   typed = 'backups';
   const deleted = await client.callTool('delete_volume', { volume: 'backups' });

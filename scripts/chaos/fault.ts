@@ -1,13 +1,13 @@
-// What a fault is, and what comes out of it.
+// A fault and its results.
 import type { Tally } from './client/tally.ts';
 import type { Stage } from './stage.ts';
 
 export interface Fault {
   /** For `--only`. */
   readonly name: string;
-  /** What happens. */
+  /** The fault itself, for people. */
   readonly title: string;
-  /** What has to hold meanwhile, for `--list`. */
+  /** The requirements meanwhile, for `--list`. */
   readonly figure: string;
   run(stage: Stage): Promise<Outcome>;
 }

@@ -11,7 +11,7 @@ const SETTLE_MS = 500;
 export const measureRecovery = (stage: Stage, client: KnowingClient): Promise<number> =>
   measureUntil(stage, client, async () => (await client.ping()) === 'good');
 
-/** The same, where only some of the sessions may be concerned. */
+/** Like the above, if only some of the sessions may be affected. */
 export const measureWholeRecovery = (stage: Stage, client: KnowingClient): Promise<number> =>
   measureUntil(stage, client, client.checkSessions);
 

@@ -8,7 +8,7 @@ interface Column {
 }
 
 export interface Result {
-  /** Of the fault, and the way of counting. */
+  /** Names of the fault and the way of counting. */
   readonly name: string;
   readonly outcome: Outcome;
   /** Checks of times are printed and not judged. */

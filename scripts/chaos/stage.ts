@@ -1,4 +1,4 @@
-// What a fault needs around it. All that is started on a stage ends with it, the last one first.
+// The surroundings of a fault. Everything that is started on a stage ends with it, the last one first.
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   type Env,
@@ -23,9 +23,9 @@ export interface Extent {
 export interface Stage {
   readonly isShort: boolean;
   readonly counting: Counting;
-  /** Whether a gateway was started that the way of counting makes a difference to. */
+  /** True if a gateway was started whose behaviour depends on the way of counting. */
   readonly hasCounting: boolean;
-  /** Until what one replica has ended holds at the others. */
+  /** Milliseconds until the other replicas refuse what one replica has ended. */
   readonly endsHoldAfterMs: number;
   /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;
@@ -47,7 +47,7 @@ export interface ClientOptions {
   readonly sessions?: number;
   readonly connections?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Of several clients. */
+  /** Shared by several clients. */
   readonly tally?: Tally;
   /** Where a fault changes their tokens. */
   readonly users?: Users;
@@ -64,7 +64,7 @@ const LIMITS: Env = {
 
 export function createStage(options: {
   readonly isShort: boolean;
-  /** Of what the whole form does: 1 for all of it. */
+  /** The share of the full form: 1 for all of it. */
   readonly scale: number;
   readonly counting: Counting;
   readonly signal: AbortSignal;

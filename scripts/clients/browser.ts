@@ -1,4 +1,4 @@
-// What clients take for the system's browser: commands that hand the address to this process, which
+// A stand-in for the system's browser: commands that hand the address to this process, which
 // logs in, approves and follows the redirects to the client's own listener.
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -9,7 +9,7 @@ import { logInAs } from '../demo/login.ts';
 const COMMANDS = ['xdg-open', 'open', 'sensible-browser', 'x-www-browser', 'www-browser'];
 
 export interface TrialBrowser {
-  /** What a client's environment needs to find it, besides PATH. */
+  /** Variables that a client needs to find it, besides PATH. */
   readonly env: Readonly<Record<string, string>>;
   /** For the front of PATH. */
   readonly folder: string;

@@ -1,4 +1,4 @@
-// What the exchanges at the gateway say of a client.
+// Findings about a client from its exchanges with the gateway.
 import type { Exchange } from './recorder.ts';
 
 export type Evidence = (seen: readonly Exchange[]) => boolean;

@@ -23,7 +23,7 @@ export interface TrialContext {
 const DRIVERS = fileURLToPath(new URL('./drivers/', import.meta.url));
 const TTL_SECONDS = 20;
 const LIMIT_SECONDS = 60;
-/** What an earlier run may have left. */
+/** Leftovers of an earlier run. */
 const KEPT = ['home', 'login-state', 'login.json'];
 
 /** @throws NotInstalled */

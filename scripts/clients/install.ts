@@ -25,7 +25,7 @@ const LIMIT_MS = 600_000;
 const READY = '.installed';
 const NEVER = new AbortController().signal;
 
-/** What the newest clients ask for. */
+/** The version of Node.js that the newest clients require. */
 const NODE = 'node@24.21.0';
 const NODE_MAJOR = 22;
 const PYTHONS = ['python3.13', 'python3.12', 'python3.11', 'python3'];
@@ -40,7 +40,7 @@ export async function install(pkg: Package, folder: string, installer: Installer
   await writeFile(join(folder, READY), specs.join('\n'));
 }
 
-/** What `Installer.node` is. */
+/** See `Installer.node`. */
 export async function installNode(
   folder: string,
   signal: AbortSignal,
@@ -54,7 +54,7 @@ export async function installNode(
   return join(folder, 'node_modules', '.bin');
 }
 
-/** Of its first package; what is asked for without a version has one, too. */
+/** The version of its first package, even if none was requested. */
 export async function installedVersion({ from, specs }: Package, folder: string): Promise<string> {
   const name = stripVersion(specs[0] ?? '').replace(/\[.*$/, '');
   if (from === 'npm') {
@@ -113,7 +113,7 @@ function execute(command: readonly string[], cwd: string, signal: AbortSignal, n
   return runCommand(command, { cwd, env: { ...env, PATH: path }, limitMs: LIMIT_MS, signal });
 }
 
-/** Of the person who started this: registries and caches are set there. */
+/** Settings of the person who started this, such as registries and caches. */
 const createEnvironment = (): Record<string, string> =>
   Object.fromEntries(
     Object.entries(process.env).flatMap(([name, value]) =>

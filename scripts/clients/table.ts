@@ -9,7 +9,7 @@ export interface TriedClient extends Package {
   /** In files, environment and commands `{url}` is the gateway's, `{model}` the stub model's. */
   readonly env?: Readonly<Record<string, string>>;
   readonly commands: Commands;
-  /** Of its access tokens; short, so that their end can be waited for. */
+  /** Lifetime of its access tokens; short, so that a run can wait for their end. */
   readonly ttlSeconds?: number;
   /** For each of its commands; a minute unless told. */
   readonly limitSeconds?: number;
@@ -18,7 +18,7 @@ export interface TriedClient extends Package {
 const MCP_SERVERS = (entry: object) =>
   JSON.stringify({ mcpServers: { postern: { url: '{url}', ...entry } } });
 
-/** Of Kilo, too, which is made from it. */
+/** Also for Kilo, which is based on it. */
 const OPENCODE_CONFIG = JSON.stringify({
   mcp: { postern: { type: 'remote', url: '{url}' } },
   permission: 'allow',

@@ -15,7 +15,7 @@ import type { Exchange } from './recorder.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import type { TrialService } from './service.ts';
 
-/** What a client cannot do is left out. */
+/** Steps that a client does not support are left out. */
 export interface Commands {
   /** Before the login: adds the gateway. */
   readonly add?: readonly string[];
@@ -56,7 +56,7 @@ export interface Stage {
 }
 
 const HOLD_LIMIT_MS = 120_000;
-/** What was begun is ended, interrupted or not. */
+/** Ends everything that was started, even if interrupted. */
 const NEVER = new AbortController().signal;
 
 export async function tryClient(commands: Commands, stage: Stage): Promise<Row> {
@@ -106,7 +106,7 @@ async function runSteps(commands: Commands, stage: Stage): Promise<Row> {
     hold: held ?? '-',
   };
 
-  /** What is done when a command is ready belongs to what came before, and is not judged. */
+  /** Requests made when a command becomes ready belong to the previous step, and are not judged. */
   async function step(
     command: readonly string[],
     worked: Evidence,
@@ -148,7 +148,7 @@ async function runSteps(commands: Commands, stage: Stage): Promise<Row> {
   }
 }
 
-/** What the gateway refused last, else what the client said last. */
+/** The last refusal of the gateway, else the last output of the client. */
 function explainFailure(
   seen: readonly Exchange[],
   { output, code, wasCutOff }: CommandEnd,

@@ -1,4 +1,4 @@
-// What stands in for each image of compose.yaml: Debian's packages, and the service of this checkout.
+// The stand-in for each image in compose.yaml: Debian's packages, and the service of this checkout.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import { ROOT, type Service } from './read-compose.ts';
 interface Place {
   readonly name: string;
   readonly addresses: Addresses;
-  /** Of its own, empty. */
+  /** Its own folder, empty. */
   readonly folder: string;
 }
 
@@ -22,7 +22,7 @@ const IMAGES: readonly (readonly [RegExp, Prepare])[] = [
   [/^haproxy:/, prepareHaproxy],
 ];
 
-/** @throws Error for an image that nothing stands in for. */
+/** @throws Error for an image without a stand-in. */
 export function prepareProgram(service: Service, place: Place): Promise<Program> {
   const prepare = IMAGES.find(([image]) => image.test(service.image))?.[1];
   if (prepare === undefined) throw new Error(`No program stands in for ${service.image}`);
@@ -42,7 +42,7 @@ async function preparePostern(service: Service, { name, addresses, folder }: Pla
     command: process.execPath,
     args: args.map((word) => word.replace(/^\/app\//, fileURLToPath(ROOT))),
     env: {
-      // What the image sets.
+      // Set by the image.
       NODE_ENV: 'production',
       DATA_DIR: folder,
       ...Object.fromEntries(settings),

@@ -1,4 +1,4 @@
-// Starts what compose.yaml describes as plain processes, each after those that it depends on.
+// Starts the services in compose.yaml as plain processes, each after those that it depends on.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ export interface Topology {
   readonly url: string;
   /** The address of one service. */
   getUrl(name: string): string;
-  /** What it has printed of late. */
+  /** Its recent output. */
   readOutput(name: string): string;
   /** kill -9. */
   kill(name: string): Promise<void>;

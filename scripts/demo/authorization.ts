@@ -1,4 +1,4 @@
-// What the official client asks of whoever uses it: memory for one login, and a browser.
+// The parts that the official client requires from its host: memory for one login, and a browser.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js';

@@ -1,4 +1,4 @@
-/** What went wrong, in one sentence that says what to do. */
+/** Explains the error in one sentence that says what to do. */
 export function explainError(error: unknown, { href, protocol }: URL): string {
   const messages = listMessages(error);
   const failed = findUnreachableOrigin(error);
@@ -17,7 +17,7 @@ const REASONS: readonly (readonly [sign: RegExp, reason: (href: string) => strin
   [
     /ECONNREFUSED|ENOTFOUND/,
     (href) =>
-      `Nothing answers at ${href}: start the gateway with npx postern dev in another terminal. If it has another port, name its address: npm run demo http://localhost:3010`,
+      `Nothing answers at ${href}: start the gateway with npx postern dev in another terminal. If it has a different port, name its address: npm run demo http://localhost:3010`,
   ],
   [
     /Unexpected content type|^(404|405)$/,

@@ -1,4 +1,4 @@
-// What the demo does once it is connected: lists all, and calls the built-in entries.
+// After the demo has connected: lists everything, and calls the built-in entries.
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 
 type PrintLine = (line: string) => void;
@@ -9,7 +9,7 @@ export interface ExploreOptions {
   readonly hasUser: boolean;
 }
 
-/** Calls nothing that is not listed: behind the gateway may stand any catalogue. */
+/** Calls nothing that is not listed: the gateway may have any catalogue. */
 export async function exploreCatalog(
   client: Client,
   { printHeading, printLine, hasUser }: ExploreOptions,

@@ -56,7 +56,7 @@ export async function logInAs(
   throw new Error(`The login did not end within ${MAX_HOPS} redirects.`);
 }
 
-/** What a page says to whoever reads it. */
+/** The text of a page for its reader. */
 const readText = (page: string): string =>
   page
     .replace(/<(style|script)\b.*?<\/\1>/gs, '')

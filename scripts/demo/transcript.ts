@@ -1,6 +1,6 @@
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 
-/** What a request is for, by the beginning of "METHOD path". */
+/** The purpose of a request, by the beginning of "METHOD path". */
 const PURPOSES: readonly (readonly [beginning: string, purpose: string])[] = [
   ['GET /.well-known/oauth-protected-resource', 'who protects the endpoint? (RFC 9728)'],
   ['GET /.well-known/', 'where to register and log in? (RFC 8414)'],

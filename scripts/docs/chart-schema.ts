@@ -1,7 +1,7 @@
 // deploy/helm/postern/values.schema.json: what it knows of the gateway's settings.
 import { SETTINGS } from '../../src/config/config.ts';
 
-/** Of the rest of the chart the file says itself what is allowed. */
+/** For the rest of the chart, the file itself says what is allowed. */
 export function renderChartSchema(present: string): string {
   const schema: ChartSchema = JSON.parse(present);
   const variables = SETTINGS.map(({ variable }) => variable).sort();
@@ -38,7 +38,7 @@ interface ChartSchema {
   readonly properties: Record<string, object>;
 }
 
-/** What only the gateway's settings begin with: several of them do. */
+/** Prefixes that only the gateway's settings have, and several of them share. */
 function listPrefixes(variables: readonly string[]): readonly string[] {
   const prefixes = variables.map((variable) => variable.replace(/_.*/, ''));
   const common = prefixes.filter((prefix, at) => prefixes.indexOf(prefix) !== at);

@@ -10,11 +10,11 @@ import { renderTable } from './table.ts';
 /** `docs/cli.md`, from the rows of the commands. */
 export const renderCliPage = (): string => `# Command line
 
-\`postern COMMAND [options]\`; without a command it is \`postern ${DEFAULT_COMMAND}\`. Where the package is installed in a project, and
-in a checkout, type \`npx postern\`. In any other folder \`npx postern\` would run whatever has that name
-in the npm registry: Postern is not there. \`postern COMMAND --help\` prints what stands here.
+\`postern COMMAND [options]\`; without a command it is \`postern ${DEFAULT_COMMAND}\`. If the package is installed in a project, or
+in a checkout, type \`npx postern\`. In any other folder, \`npx postern\` would run whatever has that name
+in the npm registry: Postern is not there. \`postern COMMAND --help\` prints the same text.
 
-Settings are variables of the environment, and \`.env\` in the current folder fills in what the environment does not set
+Settings are environment variables, and \`.env\` in the current folder fills in those that the environment does not set
 ([Settings](settings.md)).
 
 ${renderTable(
@@ -22,11 +22,11 @@ ${renderTable(
   [
     ['0', 'It worked'],
     ['1', 'It failed, or a check found something'],
-    ['2', 'The command line is wrong: stderr says what, and what was perhaps meant'],
+    ['2', 'The command line is wrong: stderr names the mistake, and what was probably meant'],
   ],
 )}
-Colours are for terminals only; \`NO_COLOR=1\` turns them off, \`FORCE_COLOR=1\` on. With \`--json\`, stdout is one JSON document; \`lock\`
-and \`rules test\` leave it empty where the reason why they fail is on stderr.
+Output is coloured only in terminals; \`NO_COLOR=1\` turns colours off, \`FORCE_COLOR=1\` on. With \`--json\`, stdout is one JSON document; \`lock\`
+and \`rules test\` leave it empty if the reason for a failure is on stderr.
 
 ${COMMANDS.map(renderCommand).join('\n')}`;
 

@@ -7,7 +7,7 @@ import {
   type Snippet,
 } from '../../src/pages/client-setups.ts';
 
-/** What the gateway fills in; braces would need quotes in a shell. */
+/** The gateway fills this in; braces would need quotes in a shell. */
 const SLOT = '{base_url}';
 const STAND_IN = 'https://base-url';
 const ENTRY = { name: DEFAULT_ENTRY_NAME, url: `${STAND_IN}/mcp` } as const;
@@ -15,7 +15,7 @@ const ENTRY = { name: DEFAULT_ENTRY_NAME, url: `${STAND_IN}/mcp` } as const;
 /** `all`, `more`, or the id of one, whose heading the page has itself. */
 const BLOCK = /(<!-- clients: ([\w-]+) -->\n)[\s\S]*?(<!-- end of clients -->)/g;
 
-/** A page with what `postern connect` prints. */
+/** A page with the output of `postern connect`. */
 export const renderClientBlocks = (present: string): string =>
   present.replace(
     BLOCK,

@@ -11,7 +11,7 @@ and what to do. Programs should look at \`reason\`, \`code\` and \`error\` only:
 
 To fix a failing login, start with [this table](connect.md#when-a-login-fails).
 
-The column _In the log_ is the \`error\` of the line in the gateway's log. It tells causes apart that
+The column _In the log_ is the \`error\` of the line in the gateway's log. It distinguishes causes that
 callers see as the same error. Two values have no row: \`refused_by_provider\` (the identity provider
 refused a login or a token request) and \`access_denied\` (the user chose Deny).
 
@@ -32,7 +32,7 @@ endpoint.
 }
 \`\`\`
 
-A 401 has the header \`WWW-Authenticate\`, by which clients find the login. A 429 has \`Retry-After\`
+A 401 has the header \`WWW-Authenticate\`, which tells clients where to log in. A 429 has \`Retry-After\`
 (seconds) and \`data.retryAfter\`.
 
 ${renderTable(['Status', 'Code', 'Message', 'data.reason', 'In the log', 'Meaning'], rows.flatMap(createJsonRpcRow))}
@@ -40,9 +40,9 @@ ${renderTable(['Status', 'Code', 'Message', 'data.reason', 'In the log', 'Meanin
 
 \`/oauth/*\` answers in this form (RFC 6749, RFC 7591).
 
-With \`OAUTH_MODE=proxy\`, errors are never redirects. With \`OAUTH_MODE=broker\`, an authorization request
-with a known client and redirect URI and another mistake is reported to the client at its redirect URI
-(RFC 6749 §4.1.2.1). The browser goes there at once if the address is on this computer (loopback), or if the
+With \`OAUTH_MODE=proxy\`, errors are never redirects. With \`OAUTH_MODE=broker\`, if the client and the redirect URI
+of an authorization request are known, any other mistake in it is reported to the client at its redirect
+URI (RFC 6749 §4.1.2.1). The browser goes there at once if the address is on this computer (loopback), or if the
 user approved the client before in this browser. Otherwise the user sees a page with a button that names
 the host.
 

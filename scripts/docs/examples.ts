@@ -48,7 +48,7 @@ export const renderSkillsPage = createRenderPage('docs/skills.md', [SKILL]);
 /** Parts of the others, which a newcomer writes for more than the form. */
 const UNSHOWN = ['memory-store.ts', 'queue.ts'];
 
-/** What may be added here, one of each. */
+/** Everything that can be added here, one of each. */
 export const renderContributingPage = createRenderPage(
   'CONTRIBUTING.md',
   listFiles(ONE_OF_EACH).filter((name) => !UNSHOWN.includes(name)),

@@ -2,7 +2,7 @@ import { SETTING_GROUPS, type SettingGroup } from '../../src/config/config.ts';
 import type { Default, Setting } from '../../src/config/setting.ts';
 import { renderTable } from './table.ts';
 
-/** `docs/settings.md`: for each group a short table, and what else there is to know below it. */
+/** `docs/settings.md`: for each group a short table, with details below it. */
 export const settingsPage = (): string => `# Settings
 
 Every setting is an environment variable. All are read once, at startup. An empty variable counts as unset.
@@ -53,7 +53,7 @@ const renderBullet = (
 ): string =>
   `- ${settings.map(({ variable }) => asCode(variable)).join(', ')}: ${markVariables(sentences.join(' '))}\n`;
 
-/** What does not fit into the table, as sentences of Markdown. */
+/** The details that do not fit into the table, as sentences of Markdown. */
 function listDetails({ details, default: fallback }: Setting<unknown>): readonly string[] {
   const exceptions = describeExceptions(fallback);
   return [

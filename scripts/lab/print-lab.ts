@@ -1,4 +1,4 @@
-// What the lab prints once it has started: what to copy into a gateway's settings, or into a client.
+// Prints, after the lab has started, the values to copy into a gateway's settings, or into a client.
 import type { Lab, LabProvider } from './start-lab.ts';
 
 export function printLab({ pageUrl, providers }: Lab): void {

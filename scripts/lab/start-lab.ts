@@ -13,7 +13,7 @@ import { createLabPage } from './lab-page.ts';
 export interface LabOptions {
   /** Those that get a gateway each; without one, all providers and no gateway. */
   readonly names: readonly string[];
-  /** Of the page; providers and gateways have the ports after it. */
+  /** Port of the page; providers and gateways have the ports after it. */
   readonly port: number;
   /** The gateway to notify of logouts, where the lab has none of its own. */
   readonly gatewayUrl: string;

@@ -4,7 +4,7 @@ export interface Section {
   readonly text: string;
 }
 
-/** What the changelog says of a version, which has to be its first. */
+/** The changelog's section about a version, which has to be its first. */
 export function findSection(changelog: string, version: string): Section | undefined {
   const [, first = ''] = changelog.split(/^(?=## )/m);
   const [heading = '', ...lines] = first.split('\n');

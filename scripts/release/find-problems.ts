@@ -1,4 +1,4 @@
-// What has to agree before a version is released: tag, versions, changelog, repository.
+// Finds disagreements before a release: tag, versions, changelog, repository.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -13,7 +13,7 @@ export interface Vector {
 
 export interface Group {
   readonly comment: string;
-  /** What a provider would show; empty for groups of a shared secret. */
+  /** The keys that a provider would publish; empty for groups of a shared secret. */
   readonly publicKeys: readonly JsonWebKey[];
   readonly privateKeys: readonly JsonWebKey[];
   readonly vectors: readonly Vector[];

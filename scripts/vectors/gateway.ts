@@ -10,7 +10,7 @@ import type { Log } from '../../src/platform/log.ts';
 import { noMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { AUDIENCE, ISSUER } from './signer.ts';
 
-/** What a check came to: `accepted`, or where the token failed. Anything else is a fault. */
+/** The result of a check: `accepted`, or where the token failed. Anything else is a fault. */
 export type Verdict = 'accepted' | 'signature' | 'claims' | `fault: ${string}`;
 
 export interface TokenChecks {

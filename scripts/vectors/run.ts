@@ -125,7 +125,7 @@ function createChecks() {
   return Object.assign(check, { deviations, count: () => count });
 }
 
-/** What the key would be used with if it were good. */
+/** The algorithm that the key would be used with if it were valid. */
 function chooseAlgorithm({ alg }: JsonWebKey, key: KeyObject): string {
   if (typeof alg === 'string' && alg in FRESH) return alg;
   if (key.asymmetricKeyType === 'rsa') return 'RS256';

@@ -5,7 +5,7 @@ import { constants, createPrivateKey, type JsonWebKey, type KeyObject, sign } fr
 export const ISSUER = 'https://issuer.example';
 export const AUDIENCE = 'https://mcp.example';
 
-/** A compact JWS; `alg` decides how it is made. */
+/** A compact JWS; `alg` determines how it is made. */
 export function signToken(alg: string, key: KeyObject, kid: unknown): string {
   const claims = { iss: ISSUER, aud: AUDIENCE, sub: 'user-1', exp: 4_102_444_800 };
   const signed = `${encodeJson({ alg, kid })}.${encodeJson(claims)}`;

@@ -19,7 +19,7 @@ export interface CountedFunction {
 
 export interface FunctionCounter {
   readonly session: Session;
-  /** What `run` executed, and what came of it once it was answered. */
+  /** The functions that `run` executed, and its result once it was answered. */
   count(run: () => Promise<void>): Promise<readonly CountedFunction[]>;
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ export async function openFunctionCounter(): Promise<FunctionCounter> {
   };
 }
 
-/** What an answer leaves to be done, such as its log line, is done after this. */
+/** Work that an answer leaves, such as its log line, is done after this. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < SETTLING_TURNS; turn += 1) await waitForTurn();
 }

@@ -2,7 +2,7 @@
 import { type Clock, systemClock } from '../../src/platform/clock.ts';
 
 export interface HeldClock extends Clock {
-  /** What becomes due while `run` runs is done after it. */
+  /** Timers that become due while `run` runs fire after it. */
   holdTimers<Result>(run: () => Promise<Result>): Promise<Result>;
 }
 

@@ -1,4 +1,4 @@
-// What was found, for the terminal.
+// Renders the findings for the terminal.
 import type { WalkedFunction } from './call-order.ts';
 import { renderArrow } from './find-arrows.ts';
 import type { Room, WalkResult } from './take-walk.ts';

@@ -31,7 +31,7 @@ export interface WalkedFile {
 /** Until all that is done late was done. */
 const WARM_CALLS = 200;
 
-/** What one of them does and another does not, such as to begin the count of another second, is no part of a warm call. */
+/** Work that only some of them do, such as to begin the count of a new second, is not part of a warm call. */
 const COUNTED_CALLS = 5;
 
 /** @throws Error for a call that does not succeed. */

@@ -31,7 +31,7 @@ const greetings = {
 
 export const greeting = definePrompt({
   name: 'greeting',
-  description: 'Greets somebody by name.',
+  description: 'Greets a person by name.',
   arguments: [
     { name: 'name', description: 'Whom to greet.', required: true },
     {

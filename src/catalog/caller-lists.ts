@@ -15,7 +15,7 @@ const NOTHING: readonly Entry[] = [];
 /** For a server that has not listed its entries yet. */
 const SHORT_TTL_MS = 1_000;
 const MAX_TTL_MS = 60_000;
-/** A list at hand is only for looking at: it may be incomplete, and must not be cached for others. */
+/** A list of cached data is only for look-ups: it may be incomplete, and must not be cached for others. */
 const NOT_KEPT = { ttlMs: 0, isPersonal: true, hasAllServers: false };
 
 /** A snapshot of the lists: each is requested once. */
@@ -254,7 +254,7 @@ export function findIn({ entries, positions }: JoinedList, name: string): Entry 
   return position === undefined ? undefined : entries[position];
 }
 
-/** `uri` is the entry's own, or matches its template: then both begin the same way. */
+/** `uri` is the entry's own, or matches its template, so both begin the same way. */
 function toResource({ server, name, ownName, annotations }: Entry, uri: string): FoundResource {
   const isRenamed = server !== BUILT_IN && name !== ownName;
   return { server, uri, ownUri: isRenamed ? toOwnUri(server, uri) : uri, annotations };

@@ -88,7 +88,7 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
 const MAX_OF_USER = 20;
 
 interface Missed {
-  /** Undefined without authentication: then nothing is counted per user. */
+  /** Undefined without authentication, where nothing is counted per user. */
   readonly owner: string | undefined;
   /** Kinds that the session has no complete list of yet. */
   readonly kinds: Set<ListKind>;

@@ -180,7 +180,7 @@ export function createWarnOfItem(log: Log, more: string): WarnOfItem {
 }
 
 function tellItem(kind: ListKind | 'instructions', name: string | undefined): string {
-  if (kind === 'instructions') return 'what it says of itself (its instructions)';
+  if (kind === 'instructions') return 'its description of itself (instructions)';
   return name === undefined
     ? `the list of its ${kind}`
     : `${LIST_KINDS[kind].noun} ${quote(name, MAX_NAME)}`;
@@ -210,7 +210,7 @@ function findSkillProblem(item: RawItem): string | undefined {
   // Clients see such URIs with the name of the server in them, and nothing in a skill may be changed.
   if (isAppUri(root)) return 'has a URI of an app (ui://)';
   if (listDirectories(`${root}/`).length >= MAX_DIRECTORIES)
-    return `lies in ${MAX_DIRECTORIES} folders or more`;
+    return `has a URI with ${MAX_DIRECTORIES} slashes or more`;
   if (!root.split('/').every((segment) => segment === '' || isPlainName(segment)))
     return 'has a URI with "." or ".." in it, or with a name that has a slash';
   if (JSON.stringify(item).length > MAX_SKILL) return `is larger than ${MAX_SKILL} characters`;
@@ -243,7 +243,7 @@ function findFilesProblem(files: unknown, root: string): string | undefined {
     if (!isFile(file)) return 'has a file without a URI, a SHA-256 digest or a size';
     const problem = checkUri(file.uri);
     if (problem !== undefined) return `has a file whose URI ${problem}`;
-    if (!file.uri.startsWith(`${root}/`)) return 'has a file that does not lie in its folder';
+    if (!file.uri.startsWith(`${root}/`)) return 'has a file outside its folder';
     if (
       !file.uri
         .slice(root.length + 1)

@@ -28,7 +28,7 @@ const compile = computeOnce(({ name }: Entry) => compileTemplate(name));
 
 interface TemplateMatcher {
   fits(uri: string): boolean;
-  /** The number of positions that this match has to check; 0 if the beginning decides. */
+  /** The number of positions that this match has to check; 0 if the beginning is enough. */
   countWork(uri: string): number;
 }
 

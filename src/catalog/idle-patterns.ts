@@ -39,7 +39,7 @@ interface KnownLists {
   /** Names of the built-in catalogue; undefined if they are not known, or differ between callers. */
   findBuiltIn(kind: ListKind): readonly string[] | undefined;
   /**
-   * True if nothing is reported: then a pattern that cannot match the names of any server does not have to wait for a list to
+   * True if nothing is reported, so a pattern that cannot match the names of any server does not have to wait for a list to
    * suggest a name from.
    */
   readonly isUntold?: boolean;
@@ -92,7 +92,7 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
       if (lists.length === 0) return undefined;
       if (lists.some((items) => row.fitsOne(readNames(config, kind, items)[of]))) return undefined;
     }
-    // It may lack the prefix: then it matches no server's names at all.
+    // If it lacks the prefix, it matches no server's names at all.
     const asked = owners.length > 0 ? owners : servers.filter(row.isAbout);
     const listed = asked.filter(({ name }) => findLists(name, kind).length > 0);
     const known = described.get(row);
@@ -254,7 +254,7 @@ export function createFindStranger(file: Parameters<typeof createNaming>[0]) {
 const WORDS = {
   view: { subject: 'View ', effect: '' },
   guard: { subject: 'Guard ', effect: ', so it looks at nothing by that pattern' },
-  rule: { subject: '', effect: ', so nobody is asked before any call by that pattern' },
+  rule: { subject: '', effect: ', so no call requires approval because of that pattern' },
   server: { subject: 'Server ', effect: ', so "exclude" leaves nothing out by that pattern' },
 } as const satisfies Readonly<Record<Row['of'], object>>;
 
@@ -339,7 +339,7 @@ export function createPatternWatch(
     noteList(kind: ListKind): void {
       if (KINDS.some((one) => one === kind)) look();
     },
-    /** Uses the lists at hand, for the current configuration unless another is given. */
+    /** Uses the cached lists, for the current configuration unless another is given. */
     findIdle: (file?: PatternsFile): readonly IdlePattern[] =>
       file === undefined
         ? findServed()

@@ -1,4 +1,4 @@
-// §18.2: joins the lists of all servers. Their order decides which server keeps a name, and is the same on every replica.
+// §18.2: joins the lists of all servers. Their order determines which server keeps a name, and is the same on every replica.
 
 import { listDirectories, requireSkillRoot } from '../mcp/catalog/content.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';

@@ -41,7 +41,7 @@ interface Flight {
 }
 
 export class ListCache {
-  /** The list at hand, however old. */
+  /** The cached list, however old. */
   list: FetchedList | undefined = undefined;
   private readonly clock: Clock;
   private readonly source: ListSource;
@@ -102,7 +102,7 @@ export class ListCache {
   }
 
   /**
-   * The list may have changed, according to a caller who could claim so endlessly: it is requested soon, and the list at hand is
+   * The list may have changed, according to a caller who could claim so endlessly: it is requested soon, and the cached list is
    * served in the meantime. The less often the claim was true, the longer the delay.
    */
   lookAgain(): void {

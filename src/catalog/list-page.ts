@@ -183,7 +183,7 @@ export interface VisiblePage {
   readonly nextCursor: string | undefined;
   /** The caller (`nameOwner`); undefined without authentication. */
   readonly caller: string | undefined;
-  /** §33: its tools are written in another form for clients of the session era. */
+  /** §33: its tools are written in a different form for clients of the session era. */
   readonly isNarrowed?: boolean;
 }
 

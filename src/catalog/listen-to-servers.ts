@@ -124,7 +124,7 @@ const createListenToServers = (
       const description = server.lists.peekDescription(who.upstream);
       const mayTellOfResources =
         (description === undefined || canSubscribe(description.capabilities)) && own?.length !== 0;
-      // The server says so in the session that asked it.
+      // The server says so in the session that sent the request.
       const hearsOfElicitations =
         own === undefined &&
         who.upstream.capabilities.elicitationUrl === true &&
@@ -222,7 +222,7 @@ function createPassLogs(
   const passIfVisible = createPassWhenKnown({
     clock,
     async learn() {
-      /** The plan whose rules decide. */
+      /** The plan whose rules apply. */
       const plan = served.current;
       // As far as it is known without a request to the server.
       const isVisible = await seesSome(path, who, async (kind) =>

@@ -274,7 +274,7 @@ function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
 }
 
 const describe = ({ path, rewrite }: ValueEdit): string =>
-  `answers with ${showPath(path)}, which MCP does not allow: ${rewrite === undefined ? 'it is left out' : 'it goes on as text'}`;
+  `answers with ${showPath(path)}, which MCP does not allow: ${rewrite === undefined ? 'it is left out' : 'it is passed on as text'}`;
 
 /** Without positions: a mistake in one part is usually in others as well. */
 const showPath = (path: JsonPath): string =>
@@ -283,5 +283,5 @@ const showPath = (path: JsonPath): string =>
 const failAnswer = (server: string, path: JsonPath): never =>
   failAtServer(
     server,
-    `answered with what MCP does not allow: ${showPath(path)} is missing, or has another form`,
+    `answered with what MCP does not allow: ${showPath(path)} is missing or malformed`,
   );

@@ -156,7 +156,7 @@ export function createPlan(log: Log, builtIn: BuiltIn, setup: OpenSetup): Plan {
     warn,
     warnOfResult: createWarnOfItem(
       log,
-      'more of its answers go on without what MCP does not allow',
+      'more of its answers are passed on without the parts that MCP does not allow',
     ),
   };
 }
@@ -190,7 +190,7 @@ export class ServedPlan {
   readonly findServer = (name: string): Server | undefined =>
     this.current.servers.get(name)?.server;
 
-  /** The entry of this name at `/mcp`, if the list of the first server that can have it is at hand, as it nearly always is. */
+  /** The entry of this name at `/mcp`, if the list of the first server that can have it is cached, as it nearly always is. */
   readonly findAtHand = (
     kind: 'tools' | 'prompts',
     name: string,

@@ -193,13 +193,13 @@ export const CONNECT = 'connect';
 
 /** Why a server's own tool is hidden: continues a sentence that begins with its name. */
 const HIDDEN_BY_CONNECT =
-  'is hidden: the name is reserved for the tool by which users log in at the server';
+  'is hidden: the name is reserved for the tool by which users log in to the server';
 
 function createConnectEntry({ config: { name: server, prefix }, naming }: ServerControls): Entry {
   const ownItem = {
     name: CONNECT,
     title: `Connect ${server}`,
-    description: `Connects the user's account at ${server}: they log in there, in a browser. ${server} shows its tools afterwards. Call this when the user wants something of ${server}.`,
+    description: `Connects the user's account at ${server}: they log in there, in a browser. ${server} shows its tools afterwards. Call this when the user needs something from ${server}.`,
     inputSchema: { type: 'object', properties: {}, additionalProperties: false },
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true },
   };

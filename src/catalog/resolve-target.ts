@@ -46,7 +46,7 @@ export function createResolveTarget(
   return function resolveTarget(wanted, context) {
     const who = toWho(context, context);
     const { list, name } = wanted;
-    // Nearly always at hand: then nothing is waited for.
+    // Nearly always cached, so that nothing is waited for.
     const entry = list === 'resources' ? undefined : view.findAtHand(list, name, who.upstream);
     return entry === undefined
       ? findTarget(wanted, who, context)

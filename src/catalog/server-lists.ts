@@ -43,7 +43,7 @@ interface ListsScope {
 export interface ListsOwner {
   /** Undefined if nothing is locked. */
   getLock(): Lock | undefined;
-  /** Asks the guards about items as the server wrote them (§26.2). Never rejects. Left out if no guard checks lists. */
+  /** Has the guards check items as the server wrote them (§26.2). Never rejects. Left out if no guard checks lists. */
   judgeList?(list: FetchedList): Promise<ListJudgement>;
   onChange(list: ListName, audience: string): void;
   /** A different list is now kept, for any audience. */
@@ -113,7 +113,7 @@ export class ServerLists {
     this.withoutLogin = isOpenToAll ? GATEWAY_CALLER : undefined;
   }
 
-  /** The list, if it is at hand and no change to it was announced; does not wait. */
+  /** The list, if it is cached and no change to it was announced; does not wait. */
   findCurrent(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined {
     return (this.shared ?? this.findHolderAtHand(caller))?.lists[kind].findCurrent();
   }
@@ -265,7 +265,7 @@ export class ServerLists {
     return chosen && this.findHolder(chosen);
   }
 
-  /** Also undefined if the access is not at hand, which is rare: `load` waits for it. */
+  /** Also undefined if the access is not cached, which is rare: `load` waits for it. */
   private findHolderAtHand(caller: UpstreamCaller) {
     const access = this.upstream.logins?.getAccess(caller);
     const chosen = access instanceof Promise ? undefined : this.choose(caller, access);

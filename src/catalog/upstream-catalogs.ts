@@ -224,7 +224,7 @@ export class UpstreamCatalogs {
     });
   }
 
-  /** Asks the new guards about a list that arrived while the configuration was being reloaded. */
+  /** Has the new guards check a list that arrived while the configuration was being reloaded. */
   private async judgeList(config: UpstreamConfig, list: FetchedList): Promise<ListJudgement> {
     for (;;) {
       const { listGuards, naming } = this.served.current;
@@ -338,7 +338,7 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
 }
 
 // §22.4: all tools that a server lists, for operators: including those that clients do not see, with the reason. As last listed:
-// no server is asked.
+// no server is queried.
 
 interface ServerTool {
   /** As the server calls it; `''` if it has no name. */
@@ -380,7 +380,7 @@ function listServerTools(
   }
 
   return {
-    /** Each user has their own list: then there is none for the gateway itself. */
+    /** Each user has their own list, so there is none for the gateway itself. */
     isPersonal,
     /** The total number. */
     total: items.length,

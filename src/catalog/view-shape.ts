@@ -96,47 +96,47 @@ const viewMembers = {
       },
       { minLength: 1, maxLength: MAX_TITLE_LENGTH },
     ),
-    'What people see the view called. The default is its name.',
+    'The name of the view that people see. Default: its name in this file.',
   ),
   instructions: defineMember(
     'instructions',
     freeText(),
-    'What clients tell their model of the view, in place of what the servers say.',
+    'The instructions that clients give their model for the view, instead of those of the servers.',
   ),
   servers: defineMember(
     'servers',
     list(serverName, { allowed: 'a list of servers of this file' }),
-    'The servers that it is made of; builtIn is the built-in tools, prompts and resources. Without it, all of them.',
+    'The servers in the view; builtIn stands for the built-in tools, prompts and resources. Default: all of them.',
   ),
   tools: defineMember(
     'tools',
     toolGlobs,
-    'The tools that it has, in this order: names as clients of /mcp see them, in which * is any text. Without it, all of its servers.',
+    'The tools in the view, in this order: names as clients of /mcp see them, in which * is any text. Default: all tools of its servers.',
   ),
   prompts: defineMember(
     'prompts',
     globs('a prompt’s name as clients of /mcp see it'),
-    'The prompts that it has, in this order. Without it, all of its servers.',
+    'The prompts in the view, in this order. Default: all prompts of its servers.',
   ),
   resources: defineMember(
     'resources',
     resourceGlobs,
-    'The resources that it has, in this order: URIs or templates as clients of /mcp see them. Without it, all of its servers.',
+    'The resources in the view, in this order: URIs or templates as clients of /mcp see them. Default: all resources of its servers.',
   ),
   describe: defineMember(
     'describe',
     record(freeText(), { allowed: 'an object of descriptions by tool name' }),
-    'Descriptions in place of the servers’, by the tool’s name as clients of /mcp see it.',
+    'Descriptions that replace the servers’, by the tool’s name as clients of /mcp see it.',
   ),
   search: defineMember(
     'search',
     trueOrFalse,
-    'true lists three tools, by which a model finds and calls those of the view, in place of them.',
+    'true lists three tools instead of those of the view: with them, a model finds and calls the view’s tools.',
   ),
   pinned: defineMember(
     'pinned',
     toolGlobs,
-    'With "search": true, the tools that are listed beside the search.',
+    'With "search": true, the tools that are listed in addition to the search.',
   ),
 };
 
@@ -178,7 +178,7 @@ export const viewsShape: Shape<readonly PlacedView[]> = {
         report(
           at,
           line,
-          'This is no name of a view. It must be a lower-case letter, then up to 31 lower-case letters, digits and hyphens: it stands in a URL.',
+          'This is not a valid name of a view. It must be a lower-case letter, then up to 31 lower-case letters, digits and hyphens: it is part of a URL.',
         );
       if (name === SERVER_CARD_PATH_NAME) report(at, line, describeTakenName('view'));
       const view = viewShape.read(value, at);

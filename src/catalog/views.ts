@@ -184,7 +184,7 @@ const MAX_COMPARED = 10_000;
  */
 let lastSearch: Promise<unknown> = Promise.resolve();
 
-/** Undefined if no name is similar. Searches the lists at hand, without waiting for a server. */
+/** Undefined if no name is similar. Searches the cached lists, without waiting for a server. */
 async function suggestName(
   { view, access, clock }: ServedPath,
   kind: ListKind,
@@ -330,7 +330,7 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
       served.ask(async (plan) => {
         const planned = plan.servers.get(name);
         const isDenied = planned !== undefined && !mayUseSome(plan, planned, who);
-        // A server's response time would reveal whether it is up; data at hand takes no time.
+        // A server's response time would reveal whether it is up; cached data takes no time.
         if (isDenied && atHand === undefined) return EMPTY_LIST;
         const lists = open(plan, who);
         const prepared =

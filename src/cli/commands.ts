@@ -119,7 +119,7 @@ export const COMMANDS: readonly Command[] = [
       servers: textOption(
         'FILE',
         'mcp.json',
-        'import the MCP servers of FILE, such as the mcp.json of a desktop client, or the server.json of a registry; those with a url are asked whether they require a login',
+        'import the MCP servers of FILE, such as the mcp.json of a desktop client, or the server.json of a registry; those with a url are contacted to find out whether they require a login',
       ),
       store: choiceOption('KIND', ['embedded', 'redis'], 'where sessions are kept'),
       redisUrl: textOption('URL', 'redis://localhost:6379', 'the address of Redis: REDIS_URL'),
@@ -139,7 +139,7 @@ export const COMMANDS: readonly Command[] = [
     summary: 'say why a login fails, and which setting to change',
     description: [
       'With a URL, it checks a running gateway as a client sees it, up to the login page of the provider: name and TLS, metadata, browsers, registration, the redirect URI, the client secret. It registers its own client, which has no rights and expires by itself.',
-      'Without one, it checks the settings at hand (environment, .env, configuration file): the provider, the client and its secret, the store, the servers behind the gateway; and the gateway itself, if it is running.',
+      'Without one, it checks the local settings (environment, .env, configuration file): the provider, the client and its secret, the store, the servers behind the gateway; and the gateway itself, if it is running.',
     ],
     operands: [{ name: 'URL', summary: 'of a running gateway, such as https://mcp.example.com' }],
     options: {
@@ -165,7 +165,7 @@ export const COMMANDS: readonly Command[] = [
     ],
     options: {
       lists: flagOption(
-        'also ask the servers for their lists, and say what each list of tools costs a model; this starts servers that are programs',
+        'also query the servers for their lists, and print what each list of tools costs a model; this starts servers that are programs',
       ),
       all: flagOption('also the settings that have their default'),
       config: textOption(
@@ -239,7 +239,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'lock',
     summary: 'approve the current tool descriptions of the MCP servers: postern.lock',
     description: [
-      'Asks each server of the configuration file for its tools and prompts, and writes them into postern.lock next to that file. From then on, the gateway hides new and changed entries until they are approved.',
+      'Queries each server in the configuration file for its tools and prompts, and writes them into postern.lock next to that file. From then on, the gateway hides new and changed entries until they are approved.',
     ],
     options: {
       config: textOption(
@@ -264,7 +264,7 @@ export const COMMANDS: readonly Command[] = [
   }),
   defineCommand({
     name: 'rules test',
-    summary: 'show what a user sees under the rules, and which rule decides',
+    summary: 'show what a user sees under the rules, and which rule applies',
     description: [
       'Lists every tool, prompt and resource as the gateway would list it to the user whose claims are given, and names the rule that allows each. Nothing is called.',
     ],
@@ -272,13 +272,13 @@ export const COMMANDS: readonly Command[] = [
       config: textOption('FILE', 'mcp.json', 'the file that has the rules'),
       claims: textOption('FILE', 'ann.json', 'the claims of the user, as a JSON object'),
       client: textOption('ID', 'cursor', 'the OAuth client, if the claims do not name it'),
-      view: textOption('NAME', 'research', 'ask about this view of the file: only its entries'),
+      view: textOption('NAME', 'research', 'check only the entries of this view in the file'),
       item: listOption(
         'NAME',
         'github__search',
-        'ask only about NAME: a tool, prompt:NAME or resource:URI; may be repeated',
+        'check only NAME: a tool, prompt:NAME or resource:URI; may be repeated',
       ),
-      tool: textOption('NAME', 'files__read_file', 'ask about a call of this tool'),
+      tool: textOption('NAME', 'files__read_file', 'check a call of this tool'),
       args: textOption('JSON', `'{"path": "/docs/a.txt"}'`, 'the arguments of that call'),
       annotations: textOption(
         'JSON',
@@ -300,7 +300,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'rules replay',
     summary: 'show what the rules would have done to the calls in an audit log',
     description: [
-      'Checks each call in the audit log against the rules of the configuration file, and prints the allowed calls that they would refuse, and the refused calls that they would allow; then the used entries that each rule allowed. No server is queried, and nothing is called.',
+      'Checks each call in the audit log against the rules in the configuration file, and prints the allowed calls that they would refuse, and the refused calls that they would allow; then the used entries that each rule allowed. No server is queried, and nothing is called.',
       'The log has no arguments, and groups and claims only with AUDIT_CLAIMS=true. If a rule needs more than that, the call is listed as undecidable.',
     ],
     options: {
@@ -363,7 +363,7 @@ export const COMMANDS: readonly Command[] = [
       view: textOption(
         'NAME',
         'research',
-        'a view or server of the configuration file, instead of everything',
+        'a view or server in the configuration file, instead of everything',
       ),
       config: textOption(
         'FILE',
@@ -424,7 +424,7 @@ export const COMMANDS: readonly Command[] = [
 
 /** First words of two-word commands. */
 export const GROUPS: Readonly<Record<string, string>> = {
-  rules: 'try the rules of the configuration file',
+  rules: 'try the rules in the configuration file',
   clients: 'secrets of clients that log in as themselves',
 };
 

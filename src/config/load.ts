@@ -274,7 +274,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   // Refuses to start, with the reason, with a combination that can never work with the provider.
   ({ isBroker, profile, provider: { issuer }, providerName }) => {
     const required = (isBroker ? profile.loginIssuer : undefined) ?? profile.issuer;
-    // An issuer on this machine is a stand-in: it behaves like the provider, but has another address.
+    // An issuer on this machine is a stand-in: it behaves like the provider, but has a different address.
     return (
       required !== undefined &&
       issuer !== undefined &&
@@ -336,7 +336,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     const useless = isGithub && USELESS_WITH_GITHUB.find((setting) => !isMissing(setting));
     return (
       useless &&
-      `${useless.variable} has no effect with OIDC_PROVIDER=github, which has neither ID tokens nor a userinfo or revocation endpoint: the gateway asks GitHub's API. Remove it.`
+      `${useless.variable} has no effect with OIDC_PROVIDER=github, which has neither ID tokens nor a userinfo or revocation endpoint: the gateway uses GitHub's API. Remove it.`
     );
   },
 

@@ -100,7 +100,7 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
     audience: 'client_id',
     issuer: {
       form: /^https:\/\/(login\.microsoftonline\.(com|us)|login\.partner\.microsoftonline\.cn|[a-z0-9-]+\.ciamlogin\.com)\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\/v2\.0$/,
-      why: 'it must be https://login.microsoftonline.com/<tenant id>/v2.0 with the ID of one tenant in lower case: no token names common, organizations or a domain, and version 1 tokens have another issuer',
+      why: 'it must be https://login.microsoftonline.com/<tenant id>/v2.0 with the ID of one tenant in lower case: no token names common, organizations or a domain, and version 1 tokens have a different issuer',
     },
     quirks: { refreshNeedsScope: true },
   },

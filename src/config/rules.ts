@@ -71,7 +71,7 @@ export const httpUrl = textWith((text) => {
   if (!URL.canParse(text) || !/^https?:\/\/[!$-[\]-~]+$/i.test(text)) return false;
   const { username, password } = new URL(text);
   return username + password === '';
-}, 'an absolute http or https URL in ASCII, without user info and fragment');
+}, 'an absolute http or https URL in ASCII, without user info or fragment');
 
 /** The image's origin goes into a Content-Security-Policy, where a semicolon would end the directive. */
 export const imageUrl = textWith(
@@ -126,7 +126,7 @@ export const names = (what: string): Rule<readonly string[]> => {
       const { names: value } = parseObject(`{"names":${text}}`) ?? {};
       return isStringArray(value) && value.length > 0 && !value.includes('') ? value : undefined;
     },
-    allowed: `a comma-separated list of ${what}, or a JSON array of them where one has a comma, such as ["CN=ops,OU=groups","admins"]`,
+    allowed: `a comma-separated list of ${what}, or a JSON array of them if one has a comma, such as ["CN=ops,OU=groups","admins"]`,
     explain: (text) =>
       isDistinguishedName(text)
         ? 'It looks like one name with commas: write it as a JSON array.'

@@ -15,7 +15,7 @@ export interface Setting<T> {
   readonly mode?: 'broker' | 'proxy';
   /** Never printed, not even when it is invalid. */
   readonly isSecret?: true;
-  /** Pairs `name=value`, of which only the names are printed. */
+  /** Pairs `name=value`; only the names are printed. */
   readonly hidesValues?: true;
 }
 

@@ -71,7 +71,7 @@ export function createConnectionAccess(
     const isFresh = refreshToken === undefined || forced?.isRenewed === true;
     const isAsked = askedAt !== undefined && now - askedAt < FORCED_AGAIN_MS;
     if (record.accessToken !== token || !isFresh || isAsked) return access;
-    // One of all replicas asks the server.
+    // Only one replica queries the server.
     const asking = await records.replace(place, stored, { ...record, askedAt: now });
     if (asking === undefined || !(await isRefusedItself())) return access;
     const reason =
@@ -95,7 +95,7 @@ export function createConnectionAccess(
         // The token stays valid for everything else.
         return {
           kind: 'login needed',
-          reason: `${server.name} asks for more scopes (${names}): log in again to grant them`,
+          reason: `${server.name} requires more scopes (${names}): log in again to grant them`,
           scopes,
         };
       }

@@ -151,7 +151,7 @@ export function createConnecting(
       if (!isMadeFor(login, server))
         throw new ConnectionProblem(
           'operator',
-          `${name} was set up anew since its login began. ${BEGIN_AGAIN}`,
+          `${name} was set up again since its login began. ${BEGIN_AGAIN}`,
         );
       const code = readAuthorizationResponse(query, login);
       if (code === undefined) {
@@ -238,7 +238,7 @@ export function createConnecting(
         `${hop} ${answer.said}. Check "clientId", "clientSecret" and "clientAuth" of ${server.name}.`,
       );
     const isNew = isForgotten && (await servers.replaceClient(server, login));
-    const what = isNew ? ': the registration is gone; it was made anew' : '';
+    const what = isNew ? ': the registration is gone; the gateway has registered again' : '';
     throw new ConnectionProblem('server', `${hop} ${answer.said}${what}. ${BEGIN_AGAIN}`);
   }
 

@@ -89,7 +89,7 @@ function sealConnection(
   return { record, text: writeVersioned({ issuer, sealed }) };
 }
 
-/** Undefined if no secret opens it here: it belongs to another user, server or issuer, or was sealed with another secret. */
+/** Undefined if no secret opens it here: it belongs to another user, server or issuer, or was sealed with a different secret. */
 function unsealConnection(
   seal: Seal,
   place: ConnectionPlace,
@@ -139,7 +139,7 @@ export function isMadeFor(
 
 /** Reason for a login if the connection was made for another server. */
 export const describeChanged = ({ name }: ConnectionServer): string =>
-  `${name} was set up anew, at another address or with another login, since its user logged in: log in again`;
+  `${name} was set up again, at a different address or with a different login, since its user logged in: log in again`;
 
 /** The form that users and operators see. */
 export function describeConnection(
@@ -157,7 +157,7 @@ export function describeConnection(
   };
 }
 
-// Place of a connection: its owner and server, which decide its key.
+// Place of a connection: its owner and server, which determine its key.
 
 export interface ConnectionPlace {
   /** Without the default issuer. */

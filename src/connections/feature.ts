@@ -89,7 +89,7 @@ export const connectionPages = defineFeature({
   }),
 });
 
-// §24: opens all parts of this folder. Needs broker mode, where the gateway knows the user without asking the provider.
+// §24: opens all parts of this folder. Needs broker mode, where the gateway knows the user without contacting the provider.
 
 /** Undefined in proxy mode. `listServers` returns the servers with connections in the current configuration file. */
 export function createConnections(

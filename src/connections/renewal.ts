@@ -26,7 +26,7 @@ import { isSameAccount, TooManyRequests } from './servers/token-endpoint.ts';
 
 export type TokenRenewal = ReturnType<typeof createRenewal>;
 
-/** A service behind a server may answer 401 to one caller on each call, while other callers use the same token. */
+/** A service behind a server may answer 401 to one caller on every call, while other callers use the same token. */
 export const FORCED_AGAIN_MS = 60_000;
 
 export function createRenewal(
@@ -191,10 +191,10 @@ export function createRenewal(
   async function replaceForgotten(server: ConnectionServer, record: ConnectionRecord) {
     try {
       return (await replaceClient(server, record))
-        ? ': the registration is gone; it was made anew. If this goes on, reconnect it at the page of connections'
+        ? ': the registration is gone; the gateway has registered again. If this continues, reconnect it on the page of connections'
         : '';
     } catch (cause) {
-      return `: the registration is gone, and could not be made anew (${describeCause(cause)})`;
+      return `: the registration is gone, and registering again failed (${describeCause(cause)})`;
     }
   }
 

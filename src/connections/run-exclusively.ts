@@ -11,7 +11,7 @@ interface ExclusiveWork<Result> {
   readonly hash: string;
   /**
    * Resolves to a result that is available without the work; undefined if the work is needed. `isElsewhere` is true while another replica
-   * does it: then any result that is valid at the moment is enough.
+   * does it, in which case any result that is valid at the moment is enough.
    */
   look(isElsewhere: boolean): Promise<Result | undefined>;
   run(): Promise<Result>;

@@ -16,7 +16,7 @@ export type OAuthErrorCode =
   | 'unsupported_response_type';
 
 /**
- * One error. If it has both forms, JSON-RPC and OAuth, the route decides which one is sent; a single form is sent everywhere
+ * One error. If it has both forms, JSON-RPC and OAuth, the route determines which one is sent; a single form is sent everywhere
  * (§7.5: 403, 404, 405 and 429 are JSON-RPC on every endpoint).
  */
 export interface ErrorRow {
@@ -100,7 +100,7 @@ export const catalogue = {
   invalid_issuer: defineUnauthorized('invalid_issuer', 'The token was issued by another provider.'),
   invalid_audience: defineUnauthorized(
     'invalid_audience',
-    'The token was issued for another audience.',
+    'The token was issued for a different audience.',
   ),
   missing_claim: defineUnauthorized(
     'missing_claim',
@@ -386,7 +386,7 @@ export const catalogue = {
     ...defineHttpError(
       404,
       'Not Found',
-      'This path does not exist. The MCP endpoint is /mcp, and /mcp/<name> for one server of the configuration file.',
+      'This path does not exist. The MCP endpoint is /mcp, and /mcp/<name> for one server in the configuration file.',
     ),
     // Scanners request paths that do not exist.
     logLevel: 'debug',

@@ -1,4 +1,4 @@
-// Part of the composition root: the servers of the configuration file.
+// Part of the composition root: the servers in the configuration file.
 import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
 import { type CatalogSetup, listGuardServers } from '../catalog/plan.ts';
 import { UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
@@ -90,7 +90,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
     maxWaitingOfOne: MAX_WAITING_PREVIEWS_OF_ONE,
     createRefusal: () =>
       new GatewayError('overloaded', {
-        details: 'Too many previews of rules are asked for at once. Try again in a moment.',
+        details: 'Too many previews of rules were requested at once. Try again in a moment.',
         headers: { 'Retry-After': '1' },
       }),
   });
@@ -123,7 +123,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
       () => current.lock,
       storedLock,
     ),
-    /** `operator` is who asks (`sub`). */
+    /** `operator` is the `sub` of the operator who asks. */
     previewAccess: (request: PreviewRequest, operator: string | undefined) =>
       previews.run(
         async () => previewAccess(clock, current.rules, await catalogs.listJoinedTools(), request),
@@ -208,7 +208,7 @@ const createPathsEndpoint = (
 
 // The configuration file in effect.
 
-/** `replace` is called once the servers match the file. */
+/** `replace` is called when the servers match the file. */
 export interface OpenServedFile extends ServedFile {
   replace(file: GatewayFile): void;
 }

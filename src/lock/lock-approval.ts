@@ -55,8 +55,8 @@ export function createLockApproval(
   /** Says in sentences why nothing can be approved here; undefined if it can. */
   async function findObstacle() {
     if (store.isShared)
-      return 'With Redis there may be several replicas, each with a postern.lock of its own, so that this page cannot write it for all of them.';
-    if (storedLock === undefined) return 'This gateway was not told where postern.lock lies.';
+      return 'With Redis there may be several replicas, each with its own postern.lock, so this page cannot write it for all of them.';
+    if (storedLock === undefined) return 'This gateway does not know where postern.lock is.';
     const file = read(storedLock);
     if (file instanceof LockFileError) return file.message;
     if (file === undefined)
@@ -143,7 +143,7 @@ export function createLockApproval(
     },
     /**
      * Lists the changes that approving these servers would make; without names, those of all servers whose lists do not differ between
-     * users. Asks the servers; those that cannot be read have a `problem`.
+     * users. Queries the servers; those that cannot be read have a `problem`.
      *
      * @throws GatewayError `server_not_found`, `lock_not_approvable`.
      */

@@ -288,7 +288,7 @@ function findHidden(server: ApprovableServer, lock: Lock): readonly Hidden[] {
 function describeHidden({ item, former, ...hidden }: Hidden, lock: Lock, isWhole = false) {
   const { server, kind, change } = hidden;
   const now = selectMembers(kind, item);
-  // The item may have been approved in another form since.
+  // The item may have been approved in a different form since.
   const isFormerKnown = former !== undefined && change === 'changed';
   const before = isFormerKnown ? selectMembers(kind, former) : {};
   const all = [...new Set([...Object.keys(before), ...Object.keys(now)])];

@@ -36,7 +36,7 @@ import { JWT_BEARER, readAskedFacts } from './request/login-facts.ts';
 
 type Judge = PublicEndpoint['judge'];
 
-/** The endpoints of one mode. Each checks the request, and returns the work to run once it is counted. */
+/** The endpoints of one mode. Each checks the request, and returns the work to run after it was counted. */
 export interface ModeAtEndpoints {
   /** `iss` of replies to clients (RFC 9207), if the gateway is the issuer. */
   readonly issuer?: string;

@@ -293,7 +293,7 @@ const createBrokerRedirect = (broker: Broker): ModeAtEndpoints['redirectToProvid
       state: parameters.get('state'),
       codeChallenge: parameters.require('code_challenge'),
       resources: readAskedResources(parameters, runtime, clientId) ?? getDefaultResources(runtime),
-      // The provider may be asked for more about the user: that is for the gateway.
+      // The gateway may request more from the provider, for its own use.
       scopes: listGrantedScopes(oauth, requestedScope),
       logoutMark,
       nonce: parseScope(scope).includes('openid') ? generateSecret() : undefined,

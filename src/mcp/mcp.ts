@@ -183,7 +183,7 @@ function createMcpEndpoints(
     ];
   });
 
-  /** Reads the message, and makes the call that runs once it is admitted. */
+  /** Reads the message, and makes the call that runs after it was admitted. */
   function prepareCall(protectedCall: ProtectedCall): JudgedCall {
     const { request, user, body } = protectedCall;
     const catalog = findCatalog(request);

@@ -191,7 +191,7 @@ const createLogoEndpoint = (file: string, body: Buffer): Endpoint => ({
 });
 
 // §30.3: the frame where the playground shows an app. Its origin is opaque, however it is opened; its policy, derived from the
-// app's declaration, decides what the app can do (ext-apps, "Content Security Policy Enforcement").
+// app's declaration, determines what the app can do (ext-apps, "Content Security Policy Enforcement").
 
 /** Limit of each kind, since the size of a header is limited. */
 const MAX_DOMAINS = 40;

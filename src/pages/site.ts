@@ -51,7 +51,7 @@ export function createSite(
   const files = hasOperatorsPage ? built : built.filter(({ path }) => !OPERATORS_FILE.test(path));
   if (files.length === 0)
     log.info('There are no documentation pages to serve; npm run build makes them.');
-  // Links are paths below that of BASE_URL, so that pages also work at another address.
+  // Links are paths below that of BASE_URL, so that pages also work at a different address.
   const basePath = new URL(baseUrl).pathname.replace(/\/+$/, '');
   const fillSlots = createFillSlots({
     base_url: baseUrl,

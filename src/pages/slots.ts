@@ -33,7 +33,7 @@ const toInertText = (text: string) =>
     encodeURIComponent(sign).replace("'", '%27'),
   );
 
-// Kinds of pages of the site, by their permissions. The theme uses them as well: a page of another kind needs another policy, so
+// Kinds of pages of the site, by their permissions. The theme uses them as well: a page of another kind needs a different policy, so
 // the browser must reload it.
 
 /** Documentation shows text; an app calls the gateway. */

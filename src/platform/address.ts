@@ -62,7 +62,7 @@ export function isSafeForTokens(url: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
 }
 
-/** A host in lower case, without the brackets of IPv6 and the dot of the DNS root. */
+/** A host in lower case, without the brackets of IPv6 or the dot of the DNS root. */
 export const normalizeHost = (host: string): string =>
   host
     .toLowerCase()

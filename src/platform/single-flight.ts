@@ -73,7 +73,7 @@ export function waitForOutcome<Outcome>(waiting: Waiting<Outcome>): Promise<Outc
   });
 }
 
-// Queues messages, in order, until the data that decides if they may be forwarded has been loaded: when a message arrives,
+// Queues messages, in order, until the data that determines if they may be forwarded has been loaded: when a message arrives,
 // at most once a second.
 
 const FRESH_MS = 1_000;

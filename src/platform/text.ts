@@ -14,7 +14,7 @@ export const countNoun = (count: number, noun: string): string =>
 export const toSentence = (text: string): string => `${text.replace(/\.$/, '')}.`;
 
 /**
- * RFC 6749 §4.1.2.1, §5.2: `error_description` is printable ASCII without quote and backslash. White space becomes a space,
+ * RFC 6749 §4.1.2.1, §5.2: `error_description` is printable ASCII without quotes or backslashes. White space becomes a space,
  * anything else an apostrophe, which suits quotation marks.
  */
 export const toErrorDescription = (text: string): string =>

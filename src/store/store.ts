@@ -123,8 +123,8 @@ export interface Windows {
    * is counted, and the session is neither read nor slid. If the version cannot be read, neither is the session, but the request is
    * counted.
    *
-   * Part of this port, although it needs the others, since every call takes this step exactly once. Returns no promise if the driver
-   * has the answer at hand; failures are rejections.
+   * Part of this port, although it needs the others, since every call takes this step exactly once. Synchronous if the driver
+   * already knows the answer; failures are rejections.
    */
   admitRequest(
     windows: readonly LimitWindow[],
@@ -301,7 +301,7 @@ export type GrantLookup = { readonly version: string | undefined } | { readonly 
 
 export const NO_GRANT: GrantLookup = { version: undefined };
 
-/** The admission of a request that the store was not asked about, or that has no grant. */
+/** The admission of a request that was not sent to the store, or that has no grant. */
 export const NOT_COUNTED: Admission = {
   verdict: undefined,
   entry: undefined,

@@ -88,7 +88,7 @@ describe.each(['embedded', 'redis'])('connections over %s', (kind) => {
       expect(answer).toMatchObject({
         kind: 'unavailable',
         reason: expect.stringMatching(
-          /wiki’s token endpoint \S+ answered 40\d invalid_client: the registration is gone; it was made anew/,
+          /wiki’s token endpoint \S+ answered 40\d invalid_client: the registration is gone; the gateway has registered again/,
         ),
       });
     }

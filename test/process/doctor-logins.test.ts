@@ -142,12 +142,12 @@ test.each<{ name: string; habits: Partial<ServerHabits>; says: RegExp }>([
   {
     name: 'metadata of another issuer',
     habits: { document: { issuer: 'https://other.example' } },
-    says: /is of another issuer: "https:\/\/other\.example"/,
+    says: /is from a different issuer: "https:\/\/other\.example"/,
   },
   {
     name: 'metadata that is nowhere',
     habits: { metadataPlace: 'nowhere' },
-    says: /is at none of the places where it belongs/,
+    says: /is at none of the standard places/,
   },
   {
     name: 'resource metadata of another server',

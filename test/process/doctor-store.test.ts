@@ -342,7 +342,7 @@ test('§20.2 doctor: tools that a program hides because "isolation" lets it ask 
       check: 'server.isolation',
       status: 'warning',
       what: 'Tools of files that no client sees: book, survey.',
-      why: 'It lists them only for clients that accept requests from it. With "isolation": "shared" all users share one process, which cannot say which user it asks, so it is told that no client accepts requests.',
+      why: 'It lists them only for clients that accept requests from it. With "isolation": "shared" all users share one process, which cannot say which user a request is for, so it is told that no client accepts requests.',
       setting: 'POSTERN_CONFIG',
       remedy: 'if they are needed, set "isolation": "user" for files in the configuration file.',
     },

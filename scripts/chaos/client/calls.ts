@@ -6,7 +6,7 @@ import type { Answer, ClientRequest } from './requester.ts';
 export interface Call {
   readonly what: string;
   readonly request: ClientRequest;
-  /** What is wrong with an answer; undefined where it is the right one. */
+  /** The mistake in an answer; undefined if it is the right one. */
   findFault(answer: Answer): string | undefined;
 }
 

@@ -1,4 +1,4 @@
-// A client that knows the right answer to every call that it makes: which sessions are alive and whose they are, which have
+// A client that knows the right answer to every call that it makes: which sessions are alive and who owns them, which have
 // ended, which tokens are good. Ids and messages are never used twice, so that an answer meant for somebody else is seen.
 import {
   type Call,
@@ -26,14 +26,14 @@ export interface KnowingClient {
   callStateless(): Promise<AnswerKind>;
   /** From now on only these refusals are correct, in addition to 503 for overload. */
   allow(...refusals: readonly Refusal[]): void;
-  /** Whether sessions opened or ended in the last `ms` are there nobody knows any more. */
+  /** From now on, sessions opened or ended in the last `ms` may exist or not. */
   forgetRecent(ms: number): void;
   /**
    * Calls in each session that is known to be alive, and each that is known to have ended. False
    * as soon as an answer is not the right one.
    */
   checkSessions(): Promise<boolean>;
-  /** Of the sessions that are alive. */
+  /** IDs of the live sessions. */
   readonly sessionIds: readonly string[];
 }
 
@@ -43,11 +43,11 @@ interface KnownSession {
   /** When it was opened, or ended. */
   changedAt: number;
   callsUnderWay: number;
-  /** Whether it is there is not known: either answer is right. */
+  /** It may exist or not: either answer is right. */
   isDoubtful: boolean;
 }
 
-/** Whoever cannot keep up may always say so. */
+/** A process that cannot keep up may always say so. */
 const ALWAYS: readonly Refusal[] = ['overload'];
 
 const MAX_SESSIONS = 200;
@@ -57,7 +57,7 @@ export function createKnowingClient(
   requester: Requester,
   users: Users,
   tally: Tally = createTally(),
-  /** Of several replicas: until then, another may still give the earlier answer. */
+  /** With several replicas: for so long, another one may still give the earlier answer. */
   endsHoldAfterMs = 0,
 ): KnowingClient {
   let alive: KnownSession[] = [];
@@ -111,7 +111,7 @@ export function createKnowingClient(
     return kind;
   }
 
-  /** Where the answer is lost or a refusal, nobody knows whether the session has ended. */
+  /** If the answer is lost or a refusal, the session may have ended or not. */
   async function endSession(): Promise<void> {
     const session = alive.find(({ callsUnderWay }) => callsUnderWay === 0);
     if (session === undefined) return;

@@ -7,7 +7,7 @@ import {
 
 export interface SlowConnections {
   readonly port: number;
-  /** What each of them sends at once. */
+  /** The bytes that each of them sends at once. */
   readonly heads: readonly string[];
   /** And then once a second. */
   readonly drop: string;

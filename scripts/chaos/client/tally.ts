@@ -1,4 +1,4 @@
-// What a client has seen: answers by kind, and how long they took.
+// A client's record: answers by kind, and how long they took.
 
 export type AnswerKind = 'good' | 'refused' | 'wrong';
 
@@ -9,14 +9,14 @@ export interface Tally {
   count(kind: AnswerKind): number;
   readonly calls: number;
   readonly slowestMs: number;
-  /** Of all answers, or of those of one kind; NaN where there are none. */
+  /** For all answers, or those of one kind; NaN if there are none. */
   percentile(share: number, kind?: AnswerKind): number;
   readonly wrongStories: readonly string[];
 }
 
 const STORIES = 5;
 
-/** What one of several clients sees is recorded in `whole`, too. */
+/** The record of one of several clients, which is also kept in `whole`. */
 export function createTally(whole?: Tally): Tally {
   const times: Record<AnswerKind, number[]> = { good: [], refused: [], wrong: [] };
   const wrongStories: string[] = [];

@@ -18,7 +18,7 @@ interface SlowRow {
   readonly title: string;
   /** Until the last of them is closed. */
   readonly limitMs: number;
-  /** What each sends at once. */
+  /** The bytes that each sends at once. */
   head(token: string, port: number): string;
   /** And then once a second. */
   readonly drop: string;
@@ -104,7 +104,7 @@ const readers: Fault = {
     const start = performance.now();
     let closedMs = Number.POSITIVE_INFINITY;
     let memory = 0;
-    // That they are closed in time the short form does not wait for.
+    // The short form does not wait until they are closed in time.
     while (performance.now() - start < (stage.isShort ? 1000 : UNREAD_LIMIT_MS + 10_000)) {
       memory = Math.max(memory, await readMetric(gateway.url, 'process_resident_memory_bytes'));
       // A client that reads nothing does not see the end of its connection.
@@ -133,7 +133,7 @@ async function readMetric(url: string, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
 }
 
-/** Some at a time: what they ask for is work, too. */
+/** Some at a time: their requests are work, too. */
 async function openUnread(stage: Stage, port: number, count: number, request: string) {
   const connections: ManualConnection[] = [];
   stage.closeAtEnd({

@@ -10,9 +10,9 @@ const COOL_DOWN_MS = 2000;
 /** A fetch that hangs is given up. */
 const FETCH_MS = 5000;
 
-/** What the provider answers instead of its keys, at once. */
+/** The provider's answers instead of its keys, without delay. */
 const QUICK: readonly Behaviour[] = ['down', 'error', 'garbage', 'no set', 'empty', 'redirect'];
-/** What takes its time. */
+/** Slow answers. */
 const TARDY: readonly Behaviour[] = ['huge', 'slow'];
 
 const gone: Fault = {
@@ -89,7 +89,7 @@ const rotating: Fault = {
       tally: client.tally,
       checks: [
         checkFact(
-          `at most ${mostFetches} fetches, one in 2 s`,
+          `at most ${mostFetches} fetches, one every 2 s`,
           fetches <= mostFetches,
           String(fetches),
         ),

@@ -173,7 +173,7 @@ function createSamples(token: string, session: string): readonly Sample[] {
 
 interface Input {
   readonly bytes: Buffer;
-  /** For whoever reads of a failure. */
+  /** For the report of a failure. */
   readonly story: string;
 }
 
@@ -192,7 +192,7 @@ function createInput(
   return { bytes, story: `input ${index} (${story.slice(0, 200)})` };
 }
 
-/** As it stands, whatever it says: no library corrects or refuses it. */
+/** Sent unchanged: no library corrects or refuses it. */
 function writeRequest(
   port: number,
   request: {
@@ -225,7 +225,7 @@ function createNoise(port: number, token: string): Buffer {
   return bytes.subarray(0, randomInt(2) ? bytes.length : randomInt(bytes.length));
 }
 
-/** What comes back until the connection is closed; undefined where it stays open. */
+/** The bytes received until the connection is closed; undefined if it stays open. */
 function sendBytes(port: number, bytes: Buffer): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');

@@ -8,7 +8,7 @@ interface NetworkRow {
   readonly name: string;
   readonly title: string;
   readonly behaviour: NetworkBehaviour;
-  /** Whether an answer comes in time, so that nothing may be refused. */
+  /** True if answers come in time, so that nothing may be refused. */
   readonly isInTime: boolean;
 }
 
@@ -53,7 +53,7 @@ const misbehaving: readonly Fault[] = ROWS.map(({ name, title, behaviour, isInTi
     network.behave(behaviour);
     await stage.pause(stage.choose({ full: 30_000, short: 1500 }));
     network.behave({ kind: 'pass' });
-    // What was lost on the way does not come any more: the gateway has to give the connection up.
+    // Lost bytes never arrive: the gateway has to give up the connection.
     const recoveryMs = await measureRecovery(stage, client);
     return finishCalls(over, recoveryMs, [
       checkAtMost('slowest answer', client.tally.slowestMs, 500),

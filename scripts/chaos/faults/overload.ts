@@ -6,7 +6,7 @@ import { startRedis } from '../../../test/support/stores/redis.ts';
 import { createTally } from '../client/tally.ts';
 import { checkAtLeast, checkAtMost, checkFact, type Fault } from '../fault.ts';
 
-/** What a call costs: few calls a second are then as many as fit, and a client can send three times as many. */
+/** The CPU time of a call: so few fit into a second that a client can send three times as many. */
 const CALL_MS = 3;
 const CLOSED_LOOPS = 32;
 

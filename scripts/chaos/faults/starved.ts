@@ -16,7 +16,7 @@ const starved: Fault = {
   title: 'The gateway shares its core with three processes that never rest.',
   figure: 'Slower, and 503 for what does not fit; the log speaks of no outage.',
   async run(stage) {
-    // What a fourth of a core can do.
+    // The rate that a quarter of a core can sustain.
     const { gateway, client, load } = await startOverRedis(stage, { full: 100, short: 30 });
     execFileSync('taskset', ['-acp', '0', String(gateway.pid)], { stdio: 'ignore' });
     for (let neighbour = 0; neighbour < 3; neighbour += 1) startNeighbour(stage);

@@ -7,7 +7,7 @@ export interface ReplicatedCluster {
   readonly url: string;
   /** The first three are the primaries at the start. */
   readonly nodes: readonly RedisServer[];
-  /** Whether the replica of the first primary has taken over, as the second one sees it. */
+  /** True if the replica of the first primary has taken over, as the second one sees it. */
   hasFailedOver(): Promise<boolean>;
 }
 

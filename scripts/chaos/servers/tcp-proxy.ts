@@ -4,9 +4,9 @@ import { freePort } from '../../../test/support/gateway/ports.ts';
 
 export type NetworkBehaviour =
   | { readonly kind: 'pass' }
-  /** What the server sends arrives so much later. */
+  /** Delay of the server's bytes. */
   | { readonly kind: 'latency'; readonly ms: number }
-  /** What the server sends arrives a few bytes at a time. */
+  /** The server's bytes arrive a few at a time. */
   | { readonly kind: 'trickle'; readonly bytes: number; readonly everyMs: number }
   /** Connections are accepted and stay open; nothing is passed on. */
   | { readonly kind: 'silent' };
@@ -52,7 +52,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     });
   }
 
-  /** What still waits when the network recovers arrives at once. */
+  /** When the network recovers, all waiting bytes arrive at once. */
   async function deliver(chunk: Buffer, client: Socket, arrived: number): Promise<void> {
     if (behaviour.kind === 'latency') await wait(arrived + behaviour.ms - performance.now());
     let at = 0;

@@ -1,4 +1,4 @@
-// The part of docs/benchmarks.md about what a call costs.
+// The part of docs/benchmarks.md about the cost of a call.
 import { CONTESTANTS } from '../../../bench/contestants.ts';
 import { GOAL_TITLES, judgeGoals, PEERS, renderGoal } from '../../../bench/goals.ts';
 import type { Machine } from '../../../bench/machine.ts';
@@ -130,7 +130,7 @@ origin, host, body size or schema, writes no log and no metrics, and handles no 
 “Signatures remembered” means that a signature is verified only the first time; after that, the token is recognized by its hash. The claims
 are checked on every call. This is Postern's default; with \`TOKEN_SIGNATURE_MEMORY=0\`, every signature is verified every time.
 
-“Promoted” is the part of a request's allocations that survives the quick collections of the new generation, so that the
-garbage collector moves it to the old generation.
+“Promoted” is the part of a request's allocations that survives minor collections (scavenges) of the young generation
+and is therefore promoted to the old generation.
 It is measured in a separate run with 32 connections.
 `;

@@ -85,7 +85,7 @@ export function renderStart({ machine, results }: StartResults): string {
     ...(isCompared ? ['Node.js'] : []),
     `Median of ${STARTS} starts`,
     'Slowest',
-    ...(isCompared ? ['Times `node -e 0`'] : []),
+    ...(isCompared ? ['× `node -e 0`'] : []),
   ];
   return `## Startup
 

@@ -29,7 +29,7 @@ const INTRODUCTION = `# Benchmarks
 
 How much CPU does a tool call cost, and how long does it take? This page compares Postern with:
 
-- MCP servers without limits and shared sessions: the official SDK, and fastmcp;
+- MCP servers without limits or shared sessions: the official SDK, and fastmcp;
 - the **floor**: a small server that does the bare minimum for a gateway with tokens, limits and shared sessions;
 - **bare** \`node:http\`: the minimum for any HTTP server on Node.js.
 
@@ -61,7 +61,7 @@ npm ci
 npm run bench                # what a call costs, about 18 minutes
 npm run bench -- --quick     # the same in under a minute
 npm run bench -- relay --only table,profile
-npm run bench -- guard       # fails if a way costs over twice its goal; under 3 minutes
+npm run bench -- guard       # fails if any variant costs more than twice its goal; under 3 minutes
 npm run bench -- growth
 npm run bench -- memory
 npm run bench -- start
@@ -70,7 +70,7 @@ npm run bench -- calls --node 24,26
 npm run bench -- --help
 \`\`\`
 
-It needs Linux, two cores, and \`wrk\` and \`redis-server\`; on Debian, if you run it as root, it installs them if they are missing. The first run
+The benchmark needs Linux, two cores, \`wrk\` and \`redis-server\`. On Debian, if you run it as root, it installs the missing programs. The first run
 installs the packages of the other contestants into \`bench/contestants\`. Nothing else should run at the same time.
 \`--publish\` writes the results into this page; the raw ones are in \`docs/assets/benchmarks.json\`.
 `;

@@ -16,7 +16,7 @@ export function renderRelay({ machine, plan, rows }: RelayResults): string {
   return `## What forwarding a call costs
 
 CPU per call, in µs, of the process between the client and the server, with 32 connections. The multiple of the floor's CPU is in brackets.
-The floor checks the token's RS256 signature at each call and forwards the bytes with undici; a second floor remembers the signature,
+The floor checks the token's RS256 signature on every call and forwards the bytes with undici; a second floor remembers the signature,
 as Postern does by default. The server returns 1 KB or 100 KB, as JSON or as the event of a stream (SSE), or a list of 300 tools; its own
 CPU is not included. The latencies are for the 1 KB response.
 
@@ -25,7 +25,7 @@ ${renderMachine(machine)} ${plan.rounds} rounds of ${plan.seconds} s, after ${pl
 ${ways.map((way) => renderWay(way, rows)).join('\n')}
 ### Goals for forwarded calls
 
-${renderTable(['Goal', 'Reached'], goals)}
+${renderTable(['Figure', 'Result (goal)'], goals)}
 **The 99th percentile with 32 connections** is determined by pauses. Each server has one core here, and between its rounds it waits for the others. When its load
 resumes, V8 compiles code and collects the garbage of earlier calls: a full collection takes 10 ms, after about 50 ms of marking on the same core.
 Three such pauses in a 3 s round are enough to determine the percentile. With a second core for V8, or under continuous load, they are rarer.

@@ -1,9 +1,9 @@
-// What the dashboard shows, from the outside to the inside. $job is the scrape job, $__rate_interval a time that fits
+// The panels of the dashboard, from the outside to the inside. $job is the scrape job, $__rate_interval a time that fits
 // the step of the graph.
 
 export interface Panel {
   readonly title: string;
-  /** What it means, and what is normal: behind the i of the panel. */
+  /** Its meaning, and normal values: behind the i of the panel. */
   readonly about: string;
   readonly unit: 'short' | 'reqps' | 's' | 'percentunit' | 'bytes' | 'ops';
   readonly queries: readonly (readonly [legend: string, expression: string])[];
@@ -61,7 +61,7 @@ export const ROWS: readonly Row[] = [
       },
       {
         title: 'Refused by overload',
-        about: 'Calls that got 503 because more came than a process could serve. Normal is none.',
+        about: 'Calls that got 503 because more arrived than a process could serve. Normally none.',
         unit: 'reqps',
         queries: [['{{instance}}', sumBy('instance', 'http_overload_refusals_total')]],
       },
@@ -72,13 +72,14 @@ export const ROWS: readonly Row[] = [
     panels: [
       {
         title: 'Calls of tools',
-        about: 'The ten that are called most.',
+        about: 'The ten most frequently called tools.',
         unit: 'reqps',
         queries: [['{{tool}}', `topk(10, ${sumBy('tool', 'mcp_tool_invocations_total')})`]],
       },
       {
         title: 'Calls that fail',
-        about: 'error: the tool says so itself. exception: it broke, and the log has the stack.',
+        about:
+          'error: reported by the tool itself. exception: the tool threw an error; the log has the stack.',
         unit: 'reqps',
         queries: [
           [
@@ -89,7 +90,7 @@ export const ROWS: readonly Row[] = [
       },
       {
         title: 'Time of tools (p95)',
-        about: 'The ten that take longest.',
+        about: 'The ten slowest tools.',
         unit: 's',
         queries: [
           ['{{tool}}', `topk(10, ${quantile(0.95, 'tool, le', 'mcp_tool_duration_seconds')})`],
@@ -98,7 +99,7 @@ export const ROWS: readonly Row[] = [
       {
         title: 'Approvals',
         about:
-          'Calls that someone is asked about before they run: by a form of the client, at the page, or among operators.',
+          'Calls that need approval before they run: by a form in the client, on the page, or from operators.',
         unit: 'ops',
         queries: [['{{ask}}: {{outcome}}', sumBy('ask, outcome', 'mcp_approvals_total')]],
       },
@@ -121,7 +122,7 @@ export const ROWS: readonly Row[] = [
       },
       {
         title: 'Time of servers (p95)',
-        about: 'With the questions that a server asks meanwhile.',
+        about: 'Includes the time of questions that a server asks during a call.',
         unit: 's',
         queries: [
           ['{{server}}', quantile(0.95, 'server, le', 'upstream_request_duration_seconds')],
@@ -129,7 +130,7 @@ export const ROWS: readonly Row[] = [
       },
       {
         title: 'Processes',
-        about: 'Of the servers that are programs.',
+        about: 'Processes of servers that are programs.',
         unit: 'short',
         queries: [['{{server}}', 'sum by (server) (upstream_processes{job="$job"})']],
       },
@@ -145,7 +146,7 @@ export const ROWS: readonly Row[] = [
       {
         title: 'Renewals of connections',
         about:
-          'What token endpoints of servers said. failed: no answer, or none that is good; the connection stays, and is asked for again.',
+          'Responses of token endpoints of servers. failed: no valid response; the connection stays, and the gateway tries again.',
         unit: 'ops',
         queries: [
           ['{{server}}: {{outcome}}', sumBy('server, outcome', 'upstream_token_refreshes_total')],
@@ -154,7 +155,7 @@ export const ROWS: readonly Row[] = [
       {
         title: 'Guards',
         about:
-          'What guards did not let pass as it was. failed: the guard itself; the log says why, and onError what followed.',
+          'Messages that guards changed or refused. failed: the guard itself failed; the log says why, and onError what followed.',
         unit: 'ops',
         queries: [
           [
@@ -165,14 +166,14 @@ export const ROWS: readonly Row[] = [
       },
       {
         title: 'Time of a guard (p99)',
-        about: 'What it adds to each call that it looks at.',
+        about: 'The time that it adds to each call that it checks.',
         unit: 's',
         queries: [['p99 {{guard}}', quantile(0.99, 'le, guard', 'guard_duration_seconds')]],
       },
       {
         title: 'Hidden by postern.lock',
         about:
-          'What a server lists and no one has approved. changed: it was approved in other words.',
+          'Entries that a server lists and no one has approved. changed: it was approved with different content.',
         unit: 'ops',
         queries: [
           [
@@ -210,21 +211,21 @@ export const ROWS: readonly Row[] = [
       },
       {
         title: 'Logins',
-        about: 'With gateway tokens. Those that end of age are not counted.',
+        about: 'With gateway tokens. Logins that end by age are not counted.',
         unit: 'ops',
         queries: [['{{status}}', sumBy('status', 'oauth_grants_total')]],
       },
       {
-        title: 'Whether users still may',
+        title: 'Checks whether users may still log in',
         about:
-          'The provider is asked at refreshes, once in OAUTH_RENEWAL_SECONDS for each login. failed: it could not be asked.',
+          'The provider is contacted at refreshes, once every OAUTH_RENEWAL_SECONDS for each login. failed: it could not be reached.',
         unit: 'ops',
         queries: [['{{status}}', sumBy('status', 'oauth_grant_renewals_total')]],
       },
       {
         title: 'Logouts at the provider',
         about:
-          'Logout tokens that the provider sent. refused: not right, or not of the provider; the log says which. failed: it has to be sent again.',
+          'Logout tokens that the provider sent. refused: invalid, or not from the provider; the log says which. failed: it has to be sent again.',
         unit: 'ops',
         queries: [['{{status}}', sumBy('status', 'oauth_logout_tokens_total')]],
       },
@@ -235,13 +236,13 @@ export const ROWS: readonly Row[] = [
     panels: [
       {
         title: 'Operations of the store',
-        about: 'Redis, or the embedded store. A call is one admit.',
+        about: 'Redis, or the embedded store. Each call is one admit.',
         unit: 'ops',
         queries: [['{{operation}}', sumBy('operation', 'redis_operations_total')]],
       },
       {
         title: 'Operations that fail',
-        about: 'Normal is none.',
+        about: 'Normally none.',
         unit: 'ops',
         queries: [
           ['{{operation}}', sumBy('operation', 'redis_operations_total', ',status!="success"')],
@@ -276,14 +277,14 @@ export const ROWS: readonly Row[] = [
       {
         title: 'Audit log',
         about:
-          'Lines by how their writing ended. error: the line is lost, or with AUDIT_REQUIRED the call.',
+          'Lines by outcome. error: the line is lost or, with AUDIT_REQUIRED, the call failed.',
         unit: 'ops',
         queries: [['{{event}}: {{status}}', sumBy('event, status', 'audit_lines_total')]],
       },
       {
         title: 'Messages between replicas that were dropped',
         about:
-          'Normal is none. unreadable: different OAUTH_STATE_SECRET. stale: clocks. repeated: an attack.',
+          'Normally none. unreadable: different OAUTH_STATE_SECRET. stale: clocks. repeated: an attack.',
         unit: 'ops',
         queries: [['{{reason}}', sumBy('reason', 'mcp_replica_messages_dropped_total')]],
       },
@@ -300,7 +301,7 @@ export const ROWS: readonly Row[] = [
       },
       {
         title: 'Memory',
-        about: 'What the process has of the machine, and what of it is the JavaScript heap.',
+        about: 'Resident memory of the process, and the JavaScript heap in it.',
         unit: 'bytes',
         queries: [
           ['{{instance}}', 'process_resident_memory_bytes{job="$job"}'],
@@ -309,13 +310,13 @@ export const ROWS: readonly Row[] = [
       },
       {
         title: 'Event loop (p99)',
-        about: 'For how long everyone waits because something computes.',
+        about: 'How long all requests wait because the process is computing.',
         unit: 's',
         queries: [['{{instance}}', 'nodejs_eventloop_lag_p99_seconds{job="$job"}']],
       },
       {
         title: 'Open files',
-        about: 'Their share of what the process may open. Each connection is one.',
+        about: 'Share of the files that the process may open. Each connection counts as one.',
         unit: 'percentunit',
         queries: [['{{instance}}', 'process_open_fds{job="$job"} / process_max_fds{job="$job"}']],
       },

@@ -41,7 +41,7 @@ export function renderScalingPage(): string {
       });
 }
 
-/** What a call costs, as the figures say it. */
+/** The cost of a call according to the figures. */
 interface Costs {
   readonly gateway: BatchCost;
   readonly redis: BatchCost;
@@ -81,7 +81,7 @@ extrapolated with a model and a simulation.
 - **Is Redis full?** CPU: run \`redis-cli INFO cpu\` twice, 10 s apart. The increase of \`used_cpu_user\` plus \`used_cpu_sys\`, divided by
   10, is the share of its core in use. Memory: compare \`used_memory_human\` with \`maxmemory_human\` in \`redis-cli INFO memory\`. When Redis is out of memory,
   [new sessions and logins fail](operations/outages.md#when-something-is-down) until you raise \`maxmemory\`.
-- **When its CPU is full**, two settings [reduce the load on Redis](#asking-redis-less-often). **Redis Cluster** beats one Redis only with
+- **When its CPU is full**, two settings [reduce the load on Redis](#querying-redis-less-often). **Redis Cluster** beats one Redis only with
   many primaries ([below](#when-one-redis-is-full)).
 - **Redis memory**: rate limits keep each call for a minute in two windows, its address's and the one for all callers, at
   ${showBytes(results)} bytes in each. A thousand calls per second need ${Math.round((1000 * 60 * 2 * Number(showBytes(results))) / 1e6)} MB; calls counted from a leased share
@@ -222,7 +222,7 @@ ${renderWays(ways, costs, {
   batch: BUSY_BATCH,
 })}## When one Redis is full
 
-Before you build a cluster, [reduce the load on Redis](#asking-redis-less-often), give it a faster core, or run a separate gateway, with its own Redis, for each
+Before you build a cluster, [reduce the load on Redis](#querying-redis-less-often), give it a faster core, or run a separate gateway, with its own Redis, for each
 group of users. Such gateways share no sessions, logins or rate limits.
 
 In a Redis Cluster, the keys for the address, the session and all callers are on different nodes. So a call takes three scripts in
@@ -291,11 +291,11 @@ const countProcesses = ({ name }: DeploymentResult): number => (name === ONE_PRO
 
 const computeFree = (row: DeploymentResult): number => (countProcesses(row) * 1e6) / row.gateway;
 
-/** Of the gateway's core. */
+/** Share of the gateway's core. */
 const computeShare = ({ requestsPerSecond, gateway }: DeploymentResult): number =>
   (requestsPerSecond * gateway) / 1e6;
 
-/** With so many connections a process has always something to do. */
+/** With this many connections a process always has something to do. */
 const BUSY_CONNECTIONS = 32;
 
 function renderDisturbance(apart: readonly DeploymentResult[]): string {

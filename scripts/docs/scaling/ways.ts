@@ -1,4 +1,4 @@
-// The part of docs/scaling.md about asking Redis less often, from its own measurements.
+// The part of docs/scaling.md about querying Redis less often, from its own measurements.
 import type { WaysResults } from '../../../bench/published.ts';
 import type { CallersRow } from '../../../bench/scaling/measure-callers.ts';
 import { ONE_PROCESS } from '../../../bench/scaling/measure-deployments.ts';
@@ -16,13 +16,13 @@ import { renderMachine } from '../benchmarks/calls.ts';
 import { renderTable } from '../table.ts';
 import { show, showCount, showPercent } from './numbers.ts';
 
-/** Of counting by log and reading directly, in a run on a quiet machine. */
+/** Costs of counting by log and reading directly, in a run on a quiet machine. */
 interface Costs {
   readonly gateway: BatchCost;
   readonly redis: BatchCost;
 }
 
-/** What a call costs in one of the ways. */
+/** The cost of a call in one of the modes. */
 export interface Way extends Costs {
   readonly mode: StoreMode;
   readonly askedShare: number;
@@ -35,7 +35,7 @@ interface Surroundings {
   readonly batch: number;
 }
 
-/** Of the table by callers: as many at each process as the model counts with. */
+/** Users in the table by callers: as many per process as the model assumes. */
 const MODEL_USERS = 250;
 const MODEL_CONNECTIONS = 32;
 const PROCESSES = [1, 2, 4, 8, 16, 25, 32];
@@ -45,12 +45,12 @@ export function renderWays(
   costs: Costs,
   surroundings: Surroundings,
 ): string {
-  return `## Asking Redis less often
+  return `## Querying Redis less often
 
 Redis is full before the processes are, because each call writes to two windows and extends its session. Two settings reduce its load:
 
 - [\`RATE_LIMIT_COUNTING=leased\`](reference/limits.md#leased-counting): a process leases a share of a window, and counts locally until the share is used up or
-  5 s old. A session is extended only once in 5 % of its lifetime. The default, \`log\`, counts each call in Redis.
+  5 s old. A session is extended only once every 5 % of its lifetime. The default, \`log\`, counts each call in Redis.
 - [\`STORE_READS=tracked\`](operations/store.md#reads-that-are-remembered): a process caches sessions and logins until Redis reports that they changed. The
   default, \`direct\`, reads them for each call.
 
@@ -176,7 +176,7 @@ const isFarSlower = (ways: WaysResults, costs: Costs, batch: number): boolean =>
   (findRow(ways, DEFAULT_MODE)?.gateway ?? 0) > FAR_SLOWER * costOf(costs.gateway, batch);
 
 const BUSY_MACHINE = `Other work used so much of the machine that all microseconds here are several times those of a quiet one, and calls per second far lower: compare
-ratios, commands and bytes. A process that gets no CPU for 100 ms cannot trust its cache, and asks Redis again. With eight processes on two cores that other
+ratios, commands and bytes. A process that gets no CPU for 100 ms cannot trust its cache, and queries Redis again. With eight processes on two cores that other
 work shares, this happens all the time: give processes that track reads their own cores.
 `;
 
@@ -206,7 +206,7 @@ STORE_READS=tracked          # then: one Redis or Sentinel, Redis 6 or later
   near it), for at most 5 s; for a killed process, for a window plus 5 s. While Redis answers, no limit is ever exceeded. The last 31
   requests of a window, and limits under 80, are counted one by one. \`X-RateLimit-Remaining\` may be 5 s old.
 - **Other processes refuse deleted sessions and revoked logins within 200 ms** (with \`direct\`, at the next call). The
-  process that ended one refuses it at once. Whenever a process cannot be certain to hear of changes, it asks Redis for each call.
+  process that ended one refuses it at once. Whenever a process cannot be certain to hear of changes, it queries Redis for each call.
 - **A session may expire up to 5 % of \`MCP_SESSION_TTL_SECONDS\` early** after its last call, because it is extended only once that much of its time
   has passed. \`X-Session-Expires-At\` has the real expiry.
 - **While Redis is down**, a process still counts against its share until it expires (5 s at most); then every request passes, as with \`log\`. Calls in sessions fail as with the defaults: a

@@ -48,7 +48,7 @@ export function isVisibleTo(audience: 'model' | 'app', { _meta: meta }: RawItem)
 
 // §18.2, §30.1: maps URIs of servers to the form that clients see where several servers share a path, and back.
 //  In a `ui://` URI, the server's name is inserted after the scheme, so that no two are the same and none looks like another
-// server's. Any other URI is unchanged, unless another server has it as well: then it becomes `<server>+<uri>`.
+// server's. Any other URI is unchanged, unless another server has it as well, in which case it becomes `<server>+<uri>`.
 
 /** Case-insensitive: a client that compares schemes as RFC 3986 does must not mistake `UI://` for something else. */
 const SCHEME = /^ui:\/\//i;

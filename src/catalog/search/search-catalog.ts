@@ -40,7 +40,7 @@ import {
 } from './search-tools.ts';
 
 /**
- * `catalog` serves the same view without search. The configuration decides at each request whether search is on: sessions outlive
+ * `catalog` serves the same view without search. The configuration decides on every request whether search is on: sessions outlive
  * configuration changes.
  */
 export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): ServedCatalog {
@@ -157,7 +157,7 @@ export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): S
 const isRun = (name: string): name is Exclude<SearchTool, typeof CALL> =>
   isSearchTool(name) && name !== CALL;
 
-const NOTHING_FOUND = `Nothing fits. Ask ${SEARCH} again in other words, as the name of the server or of what it deals with.`;
+const NOTHING_FOUND = `Nothing matches. Call ${SEARCH} again with other words, such as the name of the server or of its subject.`;
 
 const toText = (value: object) => ({ content: [{ type: 'text', text: writeExactJson(value) }] });
 

@@ -42,7 +42,7 @@ const DEFINITIONS: Readonly<Record<SearchTool, Definition>> = {
           minLength: 1,
           maxLength: MAX_QUERY,
           description:
-            'What is to be done, in a few English words, with the name of the server if it is known: "github merge pull request".',
+            'The task in a few English words, with the name of the server if it is known: "github merge pull request".',
         },
         limit: {
           type: 'integer',
@@ -102,11 +102,11 @@ export const listSearchTools = (servers: string): readonly JsonObject[] => [
   ),
   write(
     DESCRIBE,
-    `Tells the whole descriptions and input schemas of tools that ${SEARCH} has found, where it left them out.`,
+    `Returns the full descriptions and input schemas of tools that ${SEARCH} has found, where it left them out.`,
   ),
   write(
     CALL,
-    `Calls a tool that ${SEARCH} has found, by its name and with the arguments that its inputSchema asks for. Its result is that of the tool.`,
+    `Calls a tool that ${SEARCH} has found, by its name and with the arguments that its inputSchema requires. Returns the tool's result.`,
   ),
 ];
 
@@ -160,7 +160,7 @@ export async function showTools(entries: readonly Entry[], reason: 'found' | 'na
 
 /** For the model. */
 export const explainLeftOut = (names: readonly string[]): string =>
-  `Left out, since they are long: ask ${DESCRIBE} for ${names.join(', ')}.`;
+  `Left out because of their length: call ${DESCRIBE} for ${names.join(', ')}.`;
 
 const showWhole = (entry: Entry): JsonObject => {
   const { name, title, description, inputSchema, annotations } = showNumbers(entry, entry.item);

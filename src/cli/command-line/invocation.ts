@@ -38,7 +38,7 @@ export type TypedAs = Pick<InvokedProcess, 'argv' | 'env'>;
 export const describeCommand = (words: readonly string[], typed: TypedAs): string =>
   `${describeProgram(typed)} ${join(words)}`;
 
-/** This process's command line, with another port. */
+/** This process's command line, with a different port. */
 export function describeWithPort(port: number): string {
   const given = process.argv.slice(2).filter((arg, index, all) => !isPort(arg, all[index - 1]));
   const { npm_lifecycle_event: script, npm_lifecycle_script: scriptText = '' } = process.env;

@@ -179,7 +179,7 @@ export const clientSecretCheck = defineCheck({
     if (await walk.issuesOwnTokens())
       return unknown(
         CHECK,
-        "whether the provider accepts the gateway's client ID and secret: when it issues its own tokens, the gateway asks the provider only when a user logs in.",
+        "whether the provider accepts the gateway's client ID and secret: when it issues its own tokens, the gateway contacts the provider only when a user logs in.",
         {
           remedy:
             'run postern doctor without a URL where the settings of the gateway are, or log in once: if the secret is wrong, the client and the log then say so.',

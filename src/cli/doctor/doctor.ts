@@ -71,7 +71,7 @@ import {
 } from './walk.ts';
 
 /**
- * `url` is the address of a running gateway; without it, the settings at hand are checked. Exits with code 1 if there is a
+ * `url` is the address of a running gateway; without it, the local settings are checked. Exits with code 1 if there is a
  * failure.
  *
  * @throws UsageError, StartError
@@ -93,7 +93,7 @@ export async function doctor(
   const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
   // A remote gateway has its own settings. A .env in this folder may be someone else's, and send the token to their proxy.
   if (baseUrl === undefined) prepareEnvironment({ config }, env);
-  const printer = createPrinter(baseUrl ?? 'the settings at hand', json, invocation);
+  const printer = createPrinter(baseUrl ?? 'the local settings', json, invocation);
   const { report, findings } = printer;
   await stayAlive(
     baseUrl === undefined
@@ -124,7 +124,7 @@ function parseGatewayUrl(text: string) {
 
 // Selects the checks to run; a failure makes later checks pointless.
 
-/** Checks a gateway with the settings at hand, and the running gateway, if any. */
+/** Checks a gateway with the local settings, and the running gateway, if any. */
 async function diagnoseSettings(
   env: NodeJS.ProcessEnv,
   token: string | undefined,
@@ -168,7 +168,7 @@ async function diagnoseSettings(
   });
 }
 
-/** `own`: findings about the settings at hand. */
+/** `own`: findings about the local settings. */
 async function askRunningGateway(walk: Walk, own: readonly Finding[], report: Report) {
   if (!own.some(isInTheWay)) {
     const walked = await walkGateway(walk, GATEWAY_CHECKS, report);
@@ -192,8 +192,8 @@ const WITHOUT_LOGIN: Check<Walk> = {
 };
 
 /**
- * Compares with the findings for the settings at hand. The running gateway may have been started with other settings: then it
- * fails where these succeed.
+ * Compares with the findings for the local settings. A running gateway that was started with different settings may fail where
+ * these succeed.
  */
 async function compareWithSettings(
   walk: Walk,
@@ -207,11 +207,15 @@ async function compareWithSettings(
     report(
       section,
       known === 'ok'
-        ? failure('gateway.settings', `The running gateway has other settings. ${finding.what}`, {
-            why: 'With the settings at hand this works.',
-            remedy:
-              'restart the gateway. If that does not help, it reads its settings from elsewhere.',
-          })
+        ? failure(
+            'gateway.settings',
+            `The running gateway has different settings. ${finding.what}`,
+            {
+              why: 'With the local settings this works.',
+              remedy:
+                'restart the gateway. If that does not help, it reads its settings from elsewhere.',
+            },
+          )
         : finding,
     );
   });
@@ -220,7 +224,7 @@ async function compareWithSettings(
 /** A token may be rejected for different reasons. */
 const nameFamily = (check: string) => check.replace(/^token\..*/, 'token');
 
-/** Checks a gateway that responds: all of `checks`, unless it sends clients to another address. */
+/** Checks a gateway that responds: all of `checks`, unless it sends clients to a different address. */
 async function walkGateway(walk: Walk, checks: readonly Check<Walk>[], report: Report) {
   const entry = await runChecks(ENTRY_CHECKS, walk, report);
   if (hasFailed(entry, BASE_URL_CHECK)) return entry;
@@ -256,7 +260,7 @@ const READING_CHECKS: readonly Check<Walk>[] = [
 /** What clients need from the gateway itself. */
 const GATEWAY_CHECKS: readonly Check<Walk>[] = [...READING_CHECKS, registrationCheck, loginCheck];
 
-/** What is behind the gateway. With settings at hand, SETTINGS_CHECKS examine it more closely. */
+/** What is behind the gateway. With local settings, SETTINGS_CHECKS examine it more closely. */
 const BACKGROUND_CHECKS: readonly Check<Walk>[] = [
   providerLoginCheck,
   clientSecretCheck,

@@ -225,7 +225,7 @@ export function describeNetworkFailure(error: unknown, url: string) {
   const [
     ,
     kind = 'other',
-    describe = ({ host }: URL) => `${host} could not be asked (${reason}).`,
+    describe = ({ host }: URL) => `${host} could not be reached (${reason}).`,
   ] =
     SIGNS.find(
       ([pattern, , , scheme = address.protocol]) =>

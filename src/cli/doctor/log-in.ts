@@ -112,7 +112,7 @@ export const EDITOR_SCHEME = 'cursor';
 const EDITOR_REDIRECT_URI = `${EDITOR_SCHEME}://anysphere.cursor-mcp/oauth/callback`;
 
 /**
- * Registers once: only few registrations are allowed per hour. `refusesEditors`: the settings at hand refuse an editor's scheme,
+ * Registers once: only few registrations are allowed per hour. `refusesEditors`: the local settings refuse an editor's scheme,
  * so it is not tried. @throws FetchError
  */
 export async function registerClient(url: string, probe: Probe, refusesEditors: boolean) {

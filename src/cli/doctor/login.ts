@@ -57,10 +57,10 @@ export const loginCheck = defineCheck({
           'replicas.store',
           'The client that was registered a moment ago is unknown.',
           {
-            why: `The replica that was asked has another store than the one that registered it. It says: ${outcome.said}`,
+            why: `The replica that answered uses a different store from the one that registered it. It says: ${outcome.said}`,
             setting: 'REDIS_URL',
             remedy:
-              'several replicas need the same REDIS_URL: without it each keeps its clients and sessions for itself.',
+              'several replicas need the same REDIS_URL: without it, each replica has its own clients and sessions.',
           },
         );
       case 'limited':
@@ -255,7 +255,7 @@ const OBSTACLES: readonly Obstacle[] = [
   {
     check: 'clients.issuer',
     isMet: ({ comparesIssuer }, { isIssuerRight }) => comparesIssuer === true && !isIssuerRight,
-    what: 'Would refuse to log in, as the metadata names another issuer',
+    what: 'Would refuse to log in, as the metadata names a different issuer',
     setting: 'OAUTH_MODE',
     remedy: 'set OAUTH_MODE=broker.',
   },
@@ -287,7 +287,7 @@ const OBSTACLES: readonly Obstacle[] = [
     check: 'clients.issuer-unknown',
     isMet: ({ comparesIssuer }, { isIssuerRight }) =>
       comparesIssuer === undefined && !isIssuerRight,
-    what: 'May refuse to log in, as the metadata names another issuer; newer versions compare it',
+    what: 'May refuse to log in, as the metadata names a different issuer; newer versions compare it',
     setting: 'OAUTH_MODE',
     remedy: 'set OAUTH_MODE=broker.',
   },

@@ -75,7 +75,7 @@ async function explain(error: unknown, issuer: string, probe: Probe) {
       'provider.issuer',
       `The provider calls itself ${quote(foundIssuer)}, and OIDC_ISSUER is ${quote(issuer)}.`,
       {
-        why: `Issuers are compared character by character${isSlash ? ', and a slash at the end counts' : ''}: the gateway uses no document, and accepts no token, of another issuer.`,
+        why: `Issuers are compared character by character${isSlash ? ', and a slash at the end counts' : ''}: the gateway uses no document, and accepts no token, from a different issuer.`,
         setting: 'OIDC_ISSUER',
         remedy: `set OIDC_ISSUER=${String(foundIssuer)} if this is the right provider.`,
       },
@@ -226,19 +226,19 @@ function judgeRefreshTokens(
       : 'The provider issues refresh tokens without a scope for that';
     return ok(
       REFRESH_CHECK,
-      `${how}: the gateway asks it every ${tokens.renewalSeconds} s whether a user may still log in.`,
+      `${how}: the gateway checks every ${tokens.renewalSeconds} s whether a user may still log in.`,
     );
   }
   if (provider.quirks.accessTokensLast)
     return ok(
       REFRESH_CHECK,
-      `The provider's access tokens are valid until they are revoked, unless it issues refresh tokens: with either the gateway asks it every ${tokens.renewalSeconds} s whether a user may still log in.`,
+      `The provider's access tokens are valid until they are revoked, unless it issues refresh tokens: with either, the gateway checks every ${tokens.renewalSeconds} s whether a user may still log in.`,
     );
   return warning(
     REFRESH_CHECK,
     'The provider does not list the scope offline_access, so it may issue no refresh token to the gateway.',
     {
-      why: `The gateway could not ask it whether a user may still log in: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user would have to log in again.`,
+      why: `The gateway could not check whether a user may still log in: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user would have to log in again.`,
       setting: 'OAUTH_ADDED_SCOPES, OAUTH_GRANT_UNRENEWED_SECONDS',
       remedy:
         'allow refresh tokens for the client at the provider. If it supports the scope without listing it, set OAUTH_ADDED_SCOPES=offline_access.',

@@ -63,7 +63,7 @@ async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
       remedy: `set BASE_URL=${baseUrl} on the gateway if this is its public address. If it is already set, have the proxy in front pass on the Host header unchanged. For a second name: ALLOWED_HOSTS=${host}`,
     });
   if (headers.get('location') !== null) {
-    // Either to another address of the gateway, or to the login page of a proxy.
+    // Either to a different address of the gateway, or to the login page of a proxy.
     const isMoved = target?.pathname.replace(/\/$/, '').endsWith('/mcp') === true;
     return refuse(
       `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
@@ -186,7 +186,7 @@ const LACKS: Readonly<Record<string, readonly [what: string, advice: Advice]>> =
   keySet: [
     "The gateway never got the provider's key set, so it cannot verify tokens.",
     {
-      why: 'The provider is down or cannot be reached from the gateway, or its discovery document names another issuer.',
+      why: 'The provider is down or cannot be reached from the gateway, or its discovery document names a different issuer.',
       setting: 'OIDC_ISSUER',
       remedy:
         "start the provider, or correct OIDC_ISSUER; if internet access requires a proxy, set HTTPS_PROXY=http://host:port. The gateway's log has the reason, and `postern doctor` without a URL, where the gateway's settings are, finds it.",
@@ -216,7 +216,7 @@ export const healthCheck = defineCheck({
         READY_CHECK,
         'whether the gateway is ready: /health/ready cannot be read from outside.',
         {
-          why: 'Or it is not a Postern gateway: then the settings named below do not apply to it.',
+          why: 'Or it is not a Postern gateway, in which case the settings named below do not apply to it.',
         },
       );
     const lacking = await listLacking();
@@ -232,7 +232,7 @@ export const healthCheck = defineCheck({
 });
 
 const CHALLENGE_CHECK = 'challenge';
-/** If clients are sent to another address, all later checks would be about that one. */
+/** If clients are sent to a different address, all later checks would be about that one. */
 export const BASE_URL_CHECK = 'gateway.base-url';
 
 /** RFC 9728 §5.1: the 401 that tells a client where to log in. */

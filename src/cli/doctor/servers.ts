@@ -1,4 +1,4 @@
-// Checks the MCP servers of the configuration file, contacted as the gateway does.
+// Checks the MCP servers in the configuration file, contacted as the gateway does.
 import { WARNED_TOKENS } from '../../catalog/budget/list-costs.ts';
 
 import { countUndeclared, type FetchedList, fetchList } from '../../catalog/fetch-list.ts';
@@ -153,7 +153,7 @@ async function checkServer(
           'server.undeclared',
           `${name} does not declare ${undeclared.list}; its list has ${undeclared.count}.`,
           {
-            why: `A server is asked only for lists that its capabilities declare, so no client sees these ${undeclared.list}.`,
+            why: `The gateway requests only lists that a server's capabilities declare, so no client sees these ${undeclared.list}.`,
             setting: 'POSTERN_CONFIG',
             remedy: `have the server declare ${undeclared.list} in its capabilities during the handshake.`,
           },
@@ -255,7 +255,7 @@ async function checkIsolation(
     'server.isolation',
     `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`,
     {
-      why: 'It lists them only for clients that accept requests from it. With "isolation": "shared" all users share one process, which cannot say which user it asks, so it is told that no client accepts requests.',
+      why: 'It lists them only for clients that accept requests from it. With "isolation": "shared" all users share one process, which cannot say which user a request is for, so it is told that no client accepts requests.',
       setting: 'POSTERN_CONFIG',
       remedy: `if they are needed, set "isolation": "user" for ${config.name} in the configuration file.`,
     },

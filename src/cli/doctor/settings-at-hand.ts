@@ -1,4 +1,4 @@
-// Reads the settings at hand and builds the gateway's parts from them, or reports why they are unusable; checks the settings on
+// Reads the local settings and builds the gateway's parts from them, or reports why they are unusable; checks the settings on
 // their own.
 
 import type { Config } from '../../config/config.ts';
@@ -144,7 +144,7 @@ export async function readSettings(env: Env, report: Report) {
     }
     tell(...findMisspelledVariables(env).map((one) => tellMisspelled(warning, one)));
     tell(...(parsed?.warnings ?? []).map((text) => warning('settings.file', text)));
-    /** `setup`: the servers and rules of the configuration file, if there is one. `env`: the environment of the settings. */
+    /** `setup`: the servers and rules in the configuration file, if there is one. `env`: the environment of the settings. */
     return { config, setup: parsed?.setup, env };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

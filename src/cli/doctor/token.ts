@@ -179,7 +179,7 @@ function explainOwnRefusal(error: unknown, token: string, { provider, keySet }: 
 // --token for tokens issued by the gateway (§5.11): their content, for holders of the secret, and advice on a rejected one. The
 // token itself is never printed.
 
-/** Evaluates the token by the settings at hand. Only the gateway knows whether its login still exists. */
+/** Evaluates the token by the local settings. Only the gateway knows whether its login still exists. */
 function judgeOwnToken(
   token: string,
   { stateSecret }: BrokerConfig,
@@ -196,7 +196,7 @@ function judgeOwnToken(
     // The file with the secret belongs to the gateway, which creates it at its first start.
     case 'sealed':
       return unknown(CHECK, 'the content of this gateway token: its secret is in DATA_DIR.', {
-        remedy: `ask the running gateway: postern doctor ${url} --token-file FILE`,
+        remedy: `check with the running gateway: postern doctor ${url} --token-file FILE`,
       });
     case 'unknown':
       return failure(
@@ -213,14 +213,14 @@ function judgeOwnToken(
           remedy: 'have the client refresh, or log in again.',
         });
       return ok(CHECK, `This is ${what}, with ${Math.round((expiresAt - now) / 60)} min left.`, {
-        why: `To see whether its login still exists, ask the running gateway: postern doctor ${url} --token-file FILE`,
+        why: `To see whether its login still exists, check with the running gateway: postern doctor ${url} --token-file FILE`,
       });
     }
   }
 }
 
 const UNKNOWN: Advice = {
-  why: 'It was altered, or a gateway with another BASE_URL or another secret issued it.',
+  why: 'It was altered, or a gateway with a different BASE_URL or secret issued it.',
   setting: 'OAUTH_STATE_SECRET, BASE_URL',
   remedy:
     'copy it once more. If the secret was changed, its users log in again; to change it without that, list the old one, too.',
@@ -331,7 +331,7 @@ function adviseOnToken(
   }
 }
 
-/** Follows "The token is for another audience": the cause and the fix. docs/provider-*.md have the details. */
+/** Follows "The token was issued for a different audience": the cause and the fix. docs/provider-*.md have the details. */
 const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undefined) => string>> =
   {
     generic: (expected, found) =>

@@ -22,7 +22,7 @@ import {
 export type Walk = ReturnType<typeof createWalk>;
 
 /**
- * `baseUrl` has no trailing slash and no `/mcp`. `refusesEditors`: the settings at hand, if any, do not let editors register a
+ * `baseUrl` has no trailing slash and no `/mcp`. `refusesEditors`: the local settings, if any, do not let editors register a
  * private-use scheme.
  */
 export function createWalk(baseUrl: string, instruments: Instruments, refusesEditors = false) {

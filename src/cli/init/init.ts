@@ -251,7 +251,7 @@ const NO_SERVERS: ImportedServers = { servers: {}, secrets: {}, changes: [] };
 
 const RENAMED_BECAUSE = 'A name is a letter, then up to 31 letters, digits and hyphens.';
 
-/** VS Code uses another name. */
+/** VS Code uses a different name. */
 const MEMBERS = ['mcpServers', 'servers'];
 
 /** @throws CommandError for a file without servers, or with names that the gateway does not accept. */

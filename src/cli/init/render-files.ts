@@ -31,7 +31,7 @@ export const CATALOG_TEST_FILE = 'catalog.test.mjs';
 export const renderConfig = (schema: string, servers: JsonObject, hasOwnTools: boolean): string =>
   `# yaml-language-server: $schema=${schema}
 # The MCP servers behind the gateway, and who may use which tool. A change is loaded at once.
-${hasOwnTools ? '' : '\n# The gateway has no tools of its own.\nbuiltIn: false\n'}
+${hasOwnTools ? '' : '\n# The gateway has no built-in tools.\nbuiltIn: false\n'}
 ${renderServers(servers)}
 # Who may use what. Without rules, everybody who logs in may use everything.
 #rules:
@@ -137,7 +137,7 @@ function write(name: string, value = PLACEHOLDER) {
   if (line !== undefined) return line;
   throw new CommandError(
     'Nothing was written:',
-    `${name}: .env cannot hold this value, which has quotation marks of every kind, a line break beside a double quotation mark, or another control character. Set the variable elsewhere, and leave it out here.`,
+    `${name}: .env cannot hold this value, which has quotation marks of every kind, a line break together with a double quotation mark, or another control character. Set the variable elsewhere, and leave it out here.`,
   );
 }
 

@@ -75,7 +75,7 @@ export function renderItems(items: readonly JudgedItem[], asked: Asked): string 
 function describeDecision(decision: RuleDecision) {
   if (decision.kind === 'denied') return 'denied';
   if (decision.kind === 'scopes_missing') return `needs scope ${decision.scopes.join(' ')}`;
-  return decision.isByArgs === true ? 'decided by its arguments' : 'allowed';
+  return decision.isByArgs === true ? 'depends on its arguments' : 'allowed';
 }
 
 function describeRule({ decision, withOtherArgs }: JudgedItem, { meansNoRules }: Asked) {
@@ -96,7 +96,7 @@ const ASKED = {
   operator: 'an operator is asked',
 } as const;
 
-/** One line for each denied tool whose name resembles a known name. No server is asked. */
+/** One line for each denied tool whose name resembles a known name. No server is queried. */
 export async function suggestNames(
   judged: readonly JudgedItem[],
   path: string,
@@ -307,7 +307,7 @@ function toUsedRule(rule: string, may: readonly string[], names: ReadonlyMap<str
     may,
     used: usages.map(([name, { calls, users }]) => ({ name, calls, users: users.size })),
     /** The rule's patterns that match none of these calls. */
-    // The log has URIs without query and fragment, and not decoded.
+    // The log has URIs without query or fragment, and not decoded.
     unused: may.filter((pattern) => parsePattern(pattern).kind !== 'resource' && !isUsed(pattern)),
   };
 }

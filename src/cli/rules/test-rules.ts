@@ -1,4 +1,4 @@
-// `postern rules test`: shows which items a user sees, and which rule decides.
+// `postern rules test`: shows which items a user sees, and which rule applies.
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createPlannedView } from '../../catalog/plan.ts';
 import { createNaming } from '../../catalog/prepare-list.ts';

@@ -54,7 +54,7 @@ function explainLoadError(error: unknown, path: string) {
     : '';
   if (place !== undefined) return new StartError(`${place}: ${error.message}${advice}`);
   if (!(error instanceof SyntaxError)) return new StartError(error.message);
-  // The error is in another file, which Node.js names for an uncaught error (main.ts).
+  // The error is in a different file, which Node.js names for an uncaught error (main.ts).
   error.stack = `${error.name}: ${error.message}`;
   return error;
 }

@@ -1,4 +1,4 @@
-// §25.2: measures the cost for a model of the lists of servers and views, for commands that ask the servers.
+// §25.2: measures the cost for a model of the lists of servers and views, for commands that query the servers.
 
 import { builtInCatalog } from '../../built-in/index.ts';
 import {
@@ -72,7 +72,7 @@ export const isCostly = ({ tokens }: ListCost): boolean => tokens > WARNED_TOKEN
 export const describeExpensive = ({ expensive }: ListCost): string =>
   expensive.map(({ name, tokens }) => `${name} ${formatCount(tokens)}`).join(', ');
 
-// `postern config --lists`: asks the servers for their lists.
+// `postern config --lists`: requests the servers' lists.
 
 /** The first `npx` run downloads packages. */
 const TIME_LIMIT_MS = 60_000;

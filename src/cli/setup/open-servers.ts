@@ -1,4 +1,4 @@
-// Asks the servers, for `postern lock` and other commands, without a running gateway.
+// Queries the servers, for `postern lock` and other commands, without a running gateway.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -121,7 +121,7 @@ export function createTimeLimit(ms: number) {
 }
 
 /**
- * Asks all servers at the same time, with a spinner. `openOne` opens a server for `read`, which has to finish within `limitMs`;
+ * Queries all servers at the same time, with a spinner. `openOne` opens a server for `read`, which has to finish within `limitMs`;
  * then the server is closed.
  */
 export async function askServers<Result>(
@@ -163,7 +163,7 @@ export const EVERY_CAPABILITY: ClientCapabilities = {
   roots: true,
 };
 
-// --token, --token-file: the user on whose behalf servers are asked.
+// --token, --token-file: the user on whose behalf servers are queried.
 
 const OPAQUE_TOKENS =
   'If its access tokens are not JWTs, see "Servers that only answer users" in docs/upstreams.md.';

@@ -159,7 +159,7 @@ function warnOfMissingRules(
   ];
 }
 
-// The settings and the configuration file for a command that asks servers.
+// The settings and the configuration file for a command that queries servers.
 
 /** @throws UsageError or CommandError */
 export async function readConfiguration(command: string, env: Env) {
@@ -187,7 +187,7 @@ export async function requireConfigFile(
 }
 
 /**
- * The settings that a command needs to ask the servers of a configuration file. A provider is only required if a server needs it,
+ * The settings that a command needs to query the servers in a configuration file. A provider is only required if a server needs it,
  * so that a pipeline can check the lock without one; settings for the gateway's pages and logins are left out.
  *
  * @throws ConfigError

@@ -54,7 +54,7 @@ function expandReference(reference: string, env: Env): Expanded {
   const text = value ?? fallback;
   if (isOwnSecret(name, value) && (value !== undefined || text === undefined))
     return problem(
-      `${name} is a secret of the gateway, and no server is given it. If the server needs this value, put it into a variable of its own, and write that variable here.`,
+      `${name} is one of the gateway's secrets, which no server gets. If the server needs this value, put it into a separate variable, and write that variable here.`,
     );
   if (text !== undefined) return { kind: 'text', text };
   if (EDITOR_VARIABLES.has(name)) return describeForeign(name);
@@ -85,7 +85,7 @@ const EDITOR_VARIABLES = new Set([
 function describeForeign(reference: string): Expanded {
   if (reference.startsWith('input:'))
     return problem(
-      `\${${reference}} is asked for by VS Code, and Postern cannot ask. Put the value into an environment variable, and write \${${toVariableName(reference.slice('input:'.length)) || 'NAME'}} here.`,
+      `\${${reference}} is an input that VS Code asks its user for, and Postern cannot ask. Put the value into an environment variable, and write \${${toVariableName(reference.slice('input:'.length)) || 'NAME'}} here.`,
     );
   if (reference === 'userHome')
     return problem(`\${userHome} is known to editors only. Write \${HOME}, or the path itself.`);

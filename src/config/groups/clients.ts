@@ -89,9 +89,9 @@ const redirectSettings = {
   }),
   allowsAnyLoopbackPort: defineSetting('OAUTH_LOOPBACK_ANY_PORT', flag, {
     computed: chooseByMode({ proxy: false, broker: true }),
-    summary: 'Let clients on this computer use another port than they registered.',
+    summary: 'Let clients on this computer use a different port than they registered.',
     details:
-      'For redirect URIs on `localhost`, `127.0.0.1` or, in broker mode, `[::1]` (RFC 8252 §7.3): desktop apps use another port each time.',
+      'For redirect URIs on `localhost`, `127.0.0.1` or, in broker mode, `[::1]` (RFC 8252 §7.3): desktop apps use a different port each time.',
   }),
 };
 
@@ -110,7 +110,7 @@ export const consentSettings = {
     computed: chooseByMode({ proxy: 'off', broker: 'page' }),
     summary: 'Whether users approve a client before it can log in.',
     details:
-      '`page` asks them. `off` leaves it to the provider, which knows only one client and cannot tell your clients apart.',
+      '`page` asks the user. `off` leaves it to the provider, which knows only one client and cannot tell your clients apart.',
   }),
   ttlSeconds: defineSetting('OAUTH_CONSENT_TTL_SECONDS', integer(0, ONE_YEAR_SECONDS), {
     default: THIRTY_DAYS_SECONDS,

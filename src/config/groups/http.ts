@@ -32,7 +32,7 @@ export const httpSettings = {
   }),
   allowedHosts: defineSetting('ALLOWED_HOSTS', hosts, {
     default: [],
-    summary: 'Further values of the `Host` header that are accepted.',
+    summary: 'Additional values of the `Host` header that are accepted.',
     details:
       'An entry without a port allows any port. The host of BASE_URL is always accepted. So are `localhost`, `127.0.0.1` and `[::1]`, unless NODE_ENV=production.',
   }),
@@ -50,7 +50,7 @@ export const httpSettings = {
   }),
   maxBodyValues: defineSetting('MAX_BODY_VALUES', integer(100, 10_000_000), {
     default: 20_000,
-    summary: 'The most JSON values in a request body.',
+    summary: 'Maximum number of JSON values in a request body.',
     details:
       'Objects, arrays, strings, numbers, `true`, `false` and `null` count. A body with more gets a 413.',
   }),
@@ -68,7 +68,7 @@ export const httpSettings = {
   }),
   maxConnections: defineSetting('MAX_CONNECTIONS', integer(0, 10_000_000), {
     default: 10_000,
-    summary: 'The most open connections in this process; 0 for no limit.',
+    summary: 'Maximum number of open connections in this process; 0 for no limit.',
     details: 'At the limit, the connection that has been idle longest is closed.',
   }),
 };
@@ -121,7 +121,7 @@ const sessionSettings = {
   }),
   maxPerUser: defineSetting('MCP_USER_SESSIONS_MAX', integer(0, 1_000_000), {
     default: 1000,
-    summary: 'The most sessions of one user; 0 for no limit.',
+    summary: 'Maximum number of sessions of one user; 0 for no limit.',
     details: 'Opening one more ends the session that would expire first.',
   }),
   keyPrefix: defineSetting('MCP_SESSION_KEY_PREFIX', anyText, {
@@ -138,7 +138,7 @@ const callSettings = {
   }),
   maxCallsPerUser: defineSetting('MCP_USER_CALLS_MAX', integer(0, 1_000_000), {
     default: 64,
-    summary: 'The most long calls of one user at the same time; 0 for no limit.',
+    summary: 'Maximum number of long calls of one user at the same time; 0 for no limit.',
     details:
       'Calls count once they have run for a second. Event streams do not count. One more call gets a 429.',
   }),
@@ -160,7 +160,7 @@ const taskSettings = {
   maxTasksPerUser: defineSetting('MCP_USER_TASKS_MAX', integer(0, 8192), {
     default: 32,
     summary:
-      'The most tasks of one user that run at the same time, on all replicas; 0 for no limit.',
+      'Maximum number of tasks of one user that run at the same time, on all replicas; 0 for no limit.',
     details: 'One more gets a 429. Tasks that run on a replica also count as calls there.',
   }),
 };

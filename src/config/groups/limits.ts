@@ -61,7 +61,7 @@ const defineLimit = (
   }),
   ip: defineSetting(`${prefix}_RATE_LIMIT_MAX`, count, {
     default: max,
-    summary: `The most ${what} per address and window.`,
+    summary: `Maximum number of ${what} per address and window.`,
     ...(grantMax !== undefined && {
       details:
         details?.ip ??
@@ -70,12 +70,12 @@ const defineLimit = (
   }),
   global: defineSetting(`${prefix}_GLOBAL_RATE_LIMIT_MAX`, count, {
     default: globalMax,
-    summary: `The most ${what} of all callers per window.`,
+    summary: `Maximum number of ${what} of all callers per window.`,
   }),
   user:
     perUser &&
     defineSetting(`${prefix}_USER_RATE_LIMIT_MAX`, count, {
-      summary: `The most ${what} per user and window.`,
+      summary: `Maximum number of ${what} per user and window.`,
       details: `Users are counted in addition to addresses. Set this, and raise ${prefix}_RATE_LIMIT_MAX, if many users share one address (an office, a NAT). If unset, users are not counted.`,
     }),
   grant:
@@ -85,7 +85,7 @@ const defineLimit = (
           default: grantMax,
           summary:
             details?.grantSummary ??
-            `The most ${what} per login and window that reach the provider, whatever address they come from.`,
+            `Maximum number of ${what} per login and window that reach the provider, whatever address they come from.`,
           details:
             details?.grant ??
             'Refreshes that get the last response of their login again are counted separately, with 100 times the limit.',
@@ -132,7 +132,7 @@ const GROUPS = {
       grantMax: 300,
       details: {
         ip: 'Those with valid credentials count per client, whatever address they come from.',
-        grant: 'Here, a login is a client of the configuration file.',
+        grant: 'Here, each client in the configuration file counts as one login.',
       },
     },
   ),
@@ -145,7 +145,7 @@ const GROUPS = {
     details: {
       ip: 'Logout tokens from the provider are counted separately, whatever address they come from.',
       grantSummary:
-        'The most logout tokens from the provider per window, whatever address they come from.',
+        'Maximum number of logout tokens from the provider per window, whatever address they come from.',
       grant: 'No other requests count here, so no other caller can exhaust this limit.',
     },
   }),
@@ -166,7 +166,7 @@ const counting = defineSetting('RATE_LIMIT_COUNTING', oneOf('log', 'leased'), {
   default: 'log',
   summary: 'How requests are counted: `log` counts each in the store.',
   details:
-    '`leased` needs REDIS_URL: a process takes a share of a window in advance, and asks Redis only for the next share. No limit is ever exceeded; near a limit a request may be refused while another process has a share left. See [Scaling](scaling.md#when-to-switch).',
+    '`leased` needs REDIS_URL: a process takes a share of a window in advance, and contacts Redis only for the next share. No limit is ever exceeded; near a limit a request may be refused while another process has a share left. See [Scaling](scaling.md#when-to-switch).',
 });
 
 export const limitSettings: readonly Setting<unknown>[] = [

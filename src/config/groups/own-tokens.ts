@@ -51,14 +51,14 @@ export const ownTokenSettings = {
     {
       default: 28_800,
       summary: 'Lifetime of a login in seconds if the provider issued no refresh token.',
-      details: 'The gateway cannot ask such a provider whether the user may still log in.',
+      details: 'The gateway cannot check with such a provider whether the user may still log in.',
       mode: 'broker',
     },
   ),
   renewalSeconds: defineSetting('OAUTH_RENEWAL_SECONDS', integer(0, 86_400), {
     default: ONE_HOUR_SECONDS,
     summary:
-      'Seconds after which a refresh asks the provider whether the user may still log in; 0 to ask on each refresh.',
+      'Seconds after which a refresh checks with the provider whether the user may still log in; 0 checks on every refresh.',
     details:
       'This also updates claims and groups. A user who was disabled at the provider loses access after at most this time plus OAUTH_ACCESS_TTL_SECONDS.',
     mode: 'broker',
@@ -209,7 +209,7 @@ export const loginPolicySettings = {
   }),
   followsGroupsOverage: defineSetting('OIDC_GROUPS_OVERAGE', flag, {
     default: false,
-    summary: 'Ask Microsoft Graph for groups that Entra omits from a token.',
+    summary: 'Use Microsoft Graph to read groups that Entra omits from a token.',
     details:
       'Entra omits them if there are more than 200. The gateway then queries them with the access token of the login, which needs a Microsoft Graph permission such as `GroupMember.Read.All`.',
     mode: 'broker',

@@ -167,7 +167,7 @@ export const readAuthConfig = (
     ? { required: true, provider: requireValue(found, issuer), ...readAll(checkSettings, read) }
     : { required: false };
 
-// OAUTH_MODE, which decides the defaults of many other settings.
+// OAUTH_MODE, which determines the defaults of many other settings.
 
 export type OAuthMode = 'proxy' | 'broker';
 

@@ -196,7 +196,7 @@ function deriveName(url: string) {
 export const upstreamSettings = {
   maxBytes: defineSetting('MAX_UPSTREAM_BYTES', integer(1024, 268_435_456), {
     default: 8_388_608,
-    summary: 'The most bytes in one response from an MCP server behind the gateway.',
+    summary: 'Maximum number of bytes in one response from an MCP server behind the gateway.',
     details: 'For a stream, per event. A call with a longer response ends in an error result.',
   }),
   listWaitMs: defineSetting('LIST_WAIT_MS', integer(0, 60_000), {

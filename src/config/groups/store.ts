@@ -125,7 +125,7 @@ export function chooseStore<Chosen extends ChosenStore>(
     const chosen = kind.read(read);
     if (chosen !== undefined) return chosen;
   }
-  throw new Error('The settings ask for no store');
+  throw new Error('The settings name no store');
 }
 
 /** A hand-written Config may name an unknown kind: it gets the model of the store that needs no setting. */
@@ -154,7 +154,7 @@ export const stateSecrets = defineSetting('OAUTH_STATE_SECRET', secretList, {
   computed: { text: 'kept in DATA_DIR', compute: () => undefined },
   summary: 'Encrypts the data that logins keep in the store.',
   details:
-    'It also encrypts `requestState` and messages between replicas. All replicas need the same value: it is required with REDIS_URL if OAUTH_MODE=broker or OAUTH_CONSENT=page, or if a server of the configuration file has `identity`. With the embedded store, it is generated at the first start and kept in DATA_DIR. If you give several, the first encrypts and all decrypt: [Deploy](deploy.md#change-a-secret) has the steps to change it.',
+    'It also encrypts `requestState` and messages between replicas. All replicas need the same value: it is required with REDIS_URL if OAUTH_MODE=broker or OAUTH_CONSENT=page, or if a server in the configuration file has `identity`. With the embedded store, it is generated at the first start and kept in DATA_DIR. If you give several, the first encrypts and all decrypt: [Deploy](deploy.md#change-a-secret) has the steps to change it.',
   isSecret: true,
 });
 

@@ -236,7 +236,7 @@ const renderServerForm = (
   );
 
 // Characters.
-/** The longest possible DNS name; its end tells whose it is. */
+/** The longest possible DNS name; its end tells who owns it. */
 const MAX_HOST = 260;
 const MAX_ACCOUNT = 100;
 

@@ -53,7 +53,7 @@ const checkFieldName = createNameCheck(['csrf', 'action', 'server', 'request', '
 
 /** Form of the ID of a link. Anything else never reaches the store. */
 const REQUEST_ID = /^[\w-]{1,128}$/;
-/** Stands for an ID of another form; no link has it. */
+/** Stands for an ID of any other form; no link has it. */
 const UNKNOWN_ID = '-';
 
 const PATH = '/connections';

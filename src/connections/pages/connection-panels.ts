@@ -122,7 +122,7 @@ export function createConnectionPanels(
             if (!isClear(query, OF_CONNECTIONS) || query.size === 0)
               fail('bad_request', {
                 details:
-                  'Select the connections to end: server=NAME, user=SUB, or both, each once and with a value. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
+                  'Select the connections to end: server=NAME, user=SUB, or both, each once and with a value. issuer=URL with user=SUB names a user of an issuer other than OIDC_ISSUER.',
               });
             const server = query.get('server') ?? undefined;
             const user = readSelectedUser(query, issuers);

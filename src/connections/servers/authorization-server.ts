@@ -173,7 +173,7 @@ async function fetchMetadata(
   }
   throw new ConnectionProblem(
     isNamed ? 'server' : 'operator',
-    `${hop} is at none of the places where it belongs (${heard.join('; ')}). If the server documents its endpoints, set "authorizationServer" to { "authorizationUrl", "tokenUrl" }.`,
+    `${hop} is at none of the standard places (${heard.join('; ')}). If the server documents its endpoints, set "authorizationServer" to { "authorizationUrl", "tokenUrl" }.`,
   );
 }
 
@@ -198,7 +198,7 @@ function readMetadata(
   if (typeof issuer !== 'string' || !isSameIssuer(issuer, expected))
     throw new ConnectionProblem(
       'server',
-      `${hop} is of another issuer: ${quote(issuer, 200)} (RFC 8414 §3.3). It is not used: it could be somebody else's.`,
+      `${hop} is from a different issuer: ${quote(issuer, 200)} (RFC 8414 §3.3). It is not used: it could belong to somebody else.`,
     );
   const readUrl = (name: string) => {
     const url = members[name];
@@ -291,7 +291,7 @@ function createRefusal({ server, issuer }: AwaitedResponse, error: string, descr
 }
 
 const OF_RESOURCE =
-  ' If it does not know the parameter "resource", set "resource": false in the "auth" of this server; if it wants another value, set that.';
+  ' If it does not know the parameter "resource", set "resource": false in the "auth" of this server; if it expects a different value, set that.';
 
 /** Codes of RFC 6749 §4.1.2.1 and RFC 8707 §2 that configuration or client cause, with advice. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
@@ -299,7 +299,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
     'unauthorized_client',
     ' See whether its client there may use the authorization code grant, and whether "clientId" is right.',
   ],
-  ['invalid_scope', ' Set "scopes" to those that the client may ask for there.'],
+  ['invalid_scope', ' Set "scopes" to those that the client may request there.'],
   [
     'invalid_request',
     ' See what it documents for this request: "parameters", "resource" and "pkce" of "auth" change it.',

@@ -266,8 +266,8 @@ function createRegistrations(
     /** The stored registration, or a new one. @throws ConnectionProblem, StoreUnavailable */
     register: (server: ConnectionServer, at: AuthorizationServer) => find(server, at, undefined),
     /**
-     * Handles an authorization server that no longer knows the client: registers again, at most once in 10 minutes; true if that was done
-     * now. @throws StoreUnavailable
+     * Handles an authorization server that no longer knows the client: registers again, at most once every 10 minutes; true if that
+     * was done now. @throws StoreUnavailable
      */
     async replaceForgotten(server: ConnectionServer, at: AuthorizationServer, forgottenId: string) {
       if (at.registrationUrl === undefined) return false;

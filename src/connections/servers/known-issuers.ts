@@ -28,7 +28,7 @@ export interface KnownIssuer {
 
 /** Stored per server name: the number is bounded by the servers that the configuration file has had. */
 interface Noted extends Pick<KnownIssuer, 'issuer' | 'origins'> {
-  /** True if the server had another issuer before, which may know its redirect URI. */
+  /** True if the server had a different issuer before, which may know its redirect URI. */
   readonly hasMoved: boolean;
 }
 

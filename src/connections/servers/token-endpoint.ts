@@ -115,7 +115,7 @@ export function createTokenEndpoint(
       return `${place.server} is not configured any more, so nothing was revoked there: ${advice}`;
     // The current secret belongs to another client.
     if (record.client.source === 'configured' && !isMadeFor(record, server))
-      return `${place.server} was set up anew since, so nothing was revoked there: ${advice}`;
+      return `${place.server} was set up again since, so nothing was revoked there: ${advice}`;
     if (record.revocationUrl === undefined)
       return `the authorization server of ${place.server} revokes no tokens (RFC 7009): ${advice}`;
     const said = await revokeTokens(server, record, record);

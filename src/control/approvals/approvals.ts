@@ -31,7 +31,7 @@ import type { RuleConfig } from '../rules/rules.ts';
 
 /** The subject of an approval: one call of one user and client, exactly as it will be sent. */
 export interface CallToApprove {
-  /** Undefined without authentication: then only a form can ask. Users of `OIDC_ISSUER` have no issuer here. */
+  /** Undefined without authentication, where only a form can ask. Users of `OIDC_ISSUER` have no issuer here. */
   readonly owner: Owner | undefined;
   readonly clientId: string | undefined;
   readonly view: string | undefined;

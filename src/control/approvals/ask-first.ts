@@ -318,7 +318,7 @@ const REFUSED: Tell = (call) =>
   `${nameTool(call)} was not approved, so nothing was done. Do not call again unless the user asks you to.`;
 
 const UNANSWERED: Tell = (call) =>
-  `No decision was made whether ${nameTool(call)} may run, so nothing was done. Do not call again unless the user asks you to.`;
+  `It was not decided whether ${nameTool(call)} may run, so nothing was done. Do not call again unless the user asks you to.`;
 
 const UNDECIDED: Tell = (call) =>
   `The user did not decide in time whether ${nameTool(call)} may run, so nothing was done. Call again once the user is ready to.`;

@@ -121,7 +121,7 @@ export function describeMessage(
 }
 
 /**
- * Asks a guard about a message; may answer synchronously.
+ * Has a guard check a message; may answer synchronously.
  *
  * @throws GuardFailure, TooMuchForGuard; any other error also counts as a failure.
  */

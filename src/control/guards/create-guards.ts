@@ -94,7 +94,7 @@ async function judgeAll(
   return hasFailed ? PASSED_UNSEEN : PASSED;
 }
 
-// §26.3: one guard: asks it, counts its verdicts, and applies its `onError`.
+// §26.3: one guard: calls it, counts its verdicts, and applies its `onError`.
 
 type RunningGuard = ReturnType<typeof runGuard>;
 

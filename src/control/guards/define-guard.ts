@@ -33,7 +33,7 @@ export interface GuardKind<Use extends GuardUse = GuardUse> {
   readonly members: readonly Member<unknown>[];
   /** Reads all members, so that all problems are reported at once. Undefined if one was reported. */
   read(members: MemberReader): Use | undefined;
-  /** Undefined for one of another kind. */
+  /** Undefined for one of any other kind. */
   bind(use: GuardUse): BoundGuard | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface GuardHost extends Pick<Runtime, 'clock' | 'fetch'> {
 }
 
 /**
- * Sends a request to a server of the file, on behalf of the gateway itself.
+ * Sends a request to a server in the file, on behalf of the gateway itself.
  *
  * @throws Error with a message without the request.
  */

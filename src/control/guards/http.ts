@@ -70,7 +70,7 @@ const httpShape: Shape<HttpUse> = object({
   },
 });
 
-const naming = defineMember('http', httpShape, 'A service that is asked over HTTP.');
+const naming = defineMember('http', httpShape, 'A service that is called over HTTP.');
 
 export const httpGuard = defineGuard<HttpUse>({
   kind: 'http',

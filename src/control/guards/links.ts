@@ -25,7 +25,7 @@ const hostsMember = defineMember(
       {
         parse: (given) =>
           /^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(given) ? given.toLowerCase() : undefined,
-        allowed: 'a host such as example.com or *.example.com, without scheme and port',
+        allowed: 'a host such as example.com or *.example.com, without scheme or port',
       },
       { pattern: '^(\\*\\.)?[A-Za-z0-9]' },
     ),

@@ -1,4 +1,4 @@
-// §26.2: guards that are MCP servers of the file, by their interceptors (SEP-2624).
+// §26.2: guards that are MCP servers in the file, by their interceptors (SEP-2624).
 
 import { freeText } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
@@ -25,7 +25,7 @@ import { nameEvent, readAnswer, readInterceptorPayload, toInvocation } from './s
 
 export interface McpUse {
   readonly kind: 'mcp';
-  /** A server of the file. */
+  /** A server in the file. */
   readonly server: string;
   /** The interceptors to use; undefined for all that match the guard's points. */
   readonly interceptor: string | undefined;
@@ -72,7 +72,7 @@ export const mcpGuard = defineGuard<McpUse>({
 
 /** The gateway itself asks: without a user's token or process. */
 const PERSONAL = {
-  auth: 'is told who calls ("auth"), but a guard is called by the gateway itself. Give it "headers" instead of "auth".',
+  auth: 'learns who calls ("auth"), but a guard is called by the gateway itself. Give it "headers" instead of "auth".',
   isolation:
     'has separate processes for each user or session, but a guard is called by the gateway itself. Give it "isolation": "shared".',
 } as const;

@@ -79,7 +79,7 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     place,
     ask,
     looksAtTool,
-    /** True if the arguments of the call decide, via `holds`. */
+    /** True if the decision depends on the call's arguments, via `holds`. */
     looksAtArgs,
     looksAtAnnotations,
     namedFacts: nameFacts(who, condition.ofUser),
@@ -163,7 +163,7 @@ function hasClaims(claims: JsonObject, wanted: JsonObject): boolean {
   );
 }
 
-/** A list claim matches by each of its values. */
+/** If the claim is a list, one matching element is enough. */
 function hasValue(claim: unknown, wanted: unknown): boolean {
   if (isObject(wanted)) return isObject(claim) && hasClaims(claim, wanted);
   const allowed: readonly unknown[] = Array.isArray(wanted) ? wanted : [wanted];

@@ -208,7 +208,7 @@ function isAbout({ server, annotations: known }: Opinion, item: RuledItem) {
   );
 }
 
-/** Undefined without rules: then all callers may use everything. */
+/** Undefined without rules, so all callers may use everything. */
 export function createRulesPolicy(rules: Rules): Policy | undefined {
   if (rules === NO_RULES) return undefined;
   return {

@@ -122,7 +122,7 @@ function toReplayedRule(rule: CompiledRule) {
   const { who, place, ask, namedFacts, looksAtArgs, looksAtTool, looksAtAnnotations } = rule;
   const parts = who === 'everyone' ? [] : splitSubject(who);
 
-  /** Undefined if the name in the log is too incomplete. */
+  /** Undefined if the log has only part of the name, which is not enough to tell. */
   function findIsAbout({ item, isWhole, text }: AskedCall) {
     if (item.namesBegin !== undefined) return rule.fitsSome(item.namesBegin);
     if (!isWhole) return rule.hasKind(item.kind) ? undefined : false;

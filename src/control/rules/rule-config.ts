@@ -83,7 +83,7 @@ const subjectMembers = {
   views: defineMember(
     'views',
     names('names of views'),
-    'Views through which the call came. One of them is enough.',
+    'Views that the call may come through. One of them is enough.',
   ),
 };
 
@@ -142,7 +142,7 @@ const ruleMembers = {
   ask: defineMember(
     'ask',
     choice('user', 'page', 'operator'),
-    'Who has to agree to each call of such a tool before it runs: the user in their client, the user at the page /approvals, or an operator.',
+    'Each call of such a tool needs approval before it runs: by the user in their client, by the user on the page /approvals, or by an operator.',
   ),
 };
 

@@ -79,13 +79,21 @@ const DEFAULT_NAME_LENGTH = 64;
 const SEPARATOR_PATTERN = '^[_.-]{1,8}$';
 
 const fileMembers = {
-  $schema: defineMember('$schema', freeText(), 'Where editors find the JSON Schema of this file.'),
+  $schema: defineMember(
+    '$schema',
+    freeText(),
+    'The address of the JSON Schema of this file, for editors.',
+  ),
   mcpServers: defineMember(
     'mcpServers',
     serversShape,
-    'The MCP servers behind the gateway, by name. Their order decides where names collide.',
+    'The MCP servers behind the gateway, by name. Their order determines precedence if names collide.',
   ),
-  servers: defineMember('servers', serversShape, 'As mcpServers, as VS Code calls it.'),
+  servers: defineMember(
+    'servers',
+    serversShape,
+    'The same as mcpServers, under the name that VS Code uses.',
+  ),
   builtIn: defineMember(
     'builtIn',
     trueOrFalse,
@@ -94,13 +102,13 @@ const fileMembers = {
   separator: defineMember(
     'separator',
     patternText(SEPARATOR_PATTERN, '1 to 8 of the characters _ - and .'),
-    'What stands between a server’s prefix and a name of its own. The default is __.',
+    'The text between a server’s prefix and the server’s own name for an item. Default: __.',
   ),
   maxNameLength: defineMember(
     'maxNameLength',
     // A shorter limit leaves only the server's name and the hash; no tool has a longer name (§18.2).
     wholeNumber(32, 128),
-    'The most characters of the names of tools and prompts; longer ones are cut. The default is 64; 48 suits clients that put a name of theirs in front.',
+    'The maximum length of the names of tools and prompts, in characters; longer ones are cut. Default: 64; 48 suits clients that add their own prefix.',
   ),
   names: defineMember(
     'names',
@@ -115,12 +123,12 @@ const fileMembers = {
   views: defineMember(
     'views',
     viewsShape,
-    'Curated sets of what the servers have, by name: each is served at /mcp/<name>, as a server is.',
+    'Curated sets of the servers’ tools, prompts and resources, by name: each is served at /mcp/<name>, like a server.',
   ),
   rules: defineMember(
     'rules',
     rulesShape,
-    'Who may use what. With any rule, what no rule allows does not exist. "everyone" in place of the list lets everybody use everything.',
+    'The rules of who may use what. Once there is a rule, everything that no rule allows is hidden. "everyone" instead of the list lets everybody use everything.',
   ),
   allowFewerProtections: defineMember(
     'allowFewerProtections',
@@ -130,7 +138,7 @@ const fileMembers = {
   guards: defineMember(
     'guards',
     guardsShape,
-    'Who looks at what goes through, and lets it pass, changes or refuses it, in this order.',
+    'The guards that check messages, in this order, and pass, change or refuse them.',
   ),
 };
 

@@ -52,7 +52,7 @@ export interface OpenEndpoint extends EndpointBase {
   handle(request: GatewayRequest): Reply | Promise<Reply>;
 }
 
-/** §5.1: needs a bearer token, which also decides which windows a call is counted in. */
+/** §5.1: needs a bearer token, which also determines the windows that a call is counted in. */
 export interface ProtectedEndpoint extends EndpointBase {
   readonly kind: 'protected';
   readonly limit: LimitGroup;
@@ -100,7 +100,7 @@ export interface KnownLogin {
   readonly id: string;
   /**
    * True if the request costs next to nothing, and reaches the provider seldom or never: the limit of the login is 100 times as high.
-   * Any other request also counts against its address, in a window apart from that of requests without a login.
+   * Any other request also counts against its address, in a window separate from that of requests without a login.
    */
   readonly isCheap: boolean;
   /** Set if the request has a proof that others could not have read: it never counts against its address. */

@@ -42,7 +42,7 @@ export const renderHtmlPage = (
     readonly before?: string;
     /** HTML, if the heading differs from the title. */
     readonly heading?: string;
-    /** JavaScript, run once the page is loaded. It must not contain data of a request, since it is the same for all. */
+    /** JavaScript, run after the page has loaded. It must not contain data of a request, since it is the same for all. */
     readonly script?: string;
   } = {},
 ) => ({
@@ -81,7 +81,7 @@ const STROKE =
   'fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"';
 
 export const ICONS = {
-  /** The logo, as on the website. */
+  /** The same logo as on the website. */
   postern: draw(
     '0 0 32 32',
     28,

@@ -65,7 +65,7 @@ export interface Reply {
 }
 
 export interface ReplyStream extends AsyncIterable<string> {
-  /** Reports the number of waiting characters, now and on each change; for one watcher. */
+  /** Reports the number of waiting characters, now and on every change; for one watcher. */
   watchWaiting?(watcher: WaitingWatcher): void;
 }
 
@@ -78,7 +78,7 @@ interface ReplyError {
   readonly key: string;
   readonly message: string;
   readonly cause?: unknown;
-  /** Set if the status alone does not decide the level. */
+  /** Set if the status alone does not determine the level. */
   readonly logLevel?: 'debug' | 'warn' | undefined;
 }
 

@@ -100,7 +100,7 @@ const REQUEST_PARAMETERS = `
   .trim()
   .split(/\s+/);
 
-/** Each could bypass the check with another redirect_uri (RFC 9101, OpenID Connect Core §6). */
+/** Each could bypass the check with a different redirect_uri (RFC 9101, OpenID Connect Core §6). */
 const UNSUPPORTED = ['request', 'request_uri', 'registration'] as const;
 
 const RESERVED = new Set([...REQUEST_PARAMETERS, ...UNSUPPORTED]);

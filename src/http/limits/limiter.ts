@@ -40,7 +40,7 @@ export interface CountedCall {
 export interface Limiter {
   /**
    * `search` finds the login of a request, which is then counted instead of its address. A request that is neither cheap nor proven
-   * also counts for the address once it is admitted, in a window apart (`LoginWindows`).
+   * also counts for the address once it is admitted, in a separate window (`LoginWindows`).
    *
    * @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered,
    * `grant_rate_limit_exceeded` while one of a known login is, unless a login may still be looked up.
@@ -281,7 +281,7 @@ export type CountedCaller =
       /** The most requests of this user; overrides the rule. */
       readonly userMax?: number | undefined;
     }
-  /** Without a valid token: counted apart, so that such callers cannot lock out others. */
+  /** Without a valid token: counted separately, so that such callers cannot lock out others. */
   | { readonly kind: 'unauthenticated'; readonly user?: undefined; readonly userMax?: undefined };
 
 export const UNAUTHENTICATED: CountedCaller = { kind: 'unauthenticated' };

@@ -11,7 +11,7 @@ import { createLimitHeaders } from '../endpoint/message.ts';
 
 // A refusal by address, login or user is remembered until its reset time (§11). Entries of a window only age, so it stays true.
 // During a flood by an address no token is read, during one by a user no body, and the store in neither. If processes lease parts
-// of windows (RATE_LIMIT_COUNTING=leased), a part may be returned: then the store is asked again soon.
+// of windows (RATE_LIMIT_COUNTING=leased), a part may be returned, so the store is queried again soon.
 
 /** The limit that refuses, and the caller that is refused. */
 interface RefusedBy {
@@ -27,7 +27,7 @@ interface CurrentRefusal extends RefusedBy {
 interface Remembered extends CurrentRefusal {
   /** Monotonic milliseconds when the window certainly has room. */
   readonly resetAt: number;
-  /** Monotonic milliseconds when the store is asked again. */
+  /** Monotonic milliseconds when the store is queried again. */
   readonly until: number;
 }
 

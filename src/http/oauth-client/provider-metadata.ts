@@ -39,10 +39,10 @@ export interface ProviderMetadata {
   /** True if the endpoints are known without a document. Such a provider has no signatures and no key set. */
   readonly isFixed?: true;
   /**
-   * Returns the document. Single flight, cached for five minutes, and served stale while the provider is down. A document of
-   * another issuer is not used.
+   * Returns the document. Single flight, cached for five minutes, and served stale while the provider is down. A document from
+   * a different issuer is not used.
    *
-   * @throws Error if it was never fetched and cannot be fetched now; `IssuerMismatch` if the document is from another issuer.
+   * @throws Error if it was never fetched and cannot be fetched now; `IssuerMismatch` if the document is from a different issuer.
    */
   get(): Promise<ProviderDocument>;
 }
@@ -52,7 +52,7 @@ export interface IssuerSetting {
   readonly variable: string;
   /** The settings that can replace it. */
   readonly remedy: string;
-  /** Advice about a document of another issuer. */
+  /** Advice about a document from a different issuer. */
   readonly advice: string;
 }
 
@@ -60,7 +60,7 @@ const OIDC_ISSUER: IssuerSetting = {
   variable: 'OIDC_ISSUER',
   remedy: 'OIDC_ISSUER, or OIDC_JWKS_URL',
   advice:
-    'If this is your provider, set OIDC_ISSUER to exactly what it names, which is also the iss of its tokens. If its tokens have your OIDC_ISSUER as iss, set OIDC_JWKS_URL, and in broker mode OAUTH_AUTHORIZATION_URL and OAUTH_TOKEN_URL, in place of the document.',
+    'If this is your provider, set OIDC_ISSUER to exactly the issuer in it, which is also the iss of its tokens. If its tokens have your OIDC_ISSUER as iss, set OIDC_JWKS_URL, and in broker mode OAUTH_AUTHORIZATION_URL and OAUTH_TOKEN_URL, instead of the document.',
 };
 
 /** §8.5. */
@@ -196,7 +196,7 @@ const isUrl = (value: unknown): value is string =>
 
 // RFC 7519 §4.1.1, RFC 8414 §3.3: issuers are compared literally, character by character.
 
-/** The discovery document contains another issuer; it was logged when first seen. */
+/** The discovery document contains a different issuer; it was logged when first seen. */
 export class IssuerMismatch extends Error {
   override readonly name = 'IssuerMismatch';
 }

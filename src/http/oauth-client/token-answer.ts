@@ -17,7 +17,7 @@ export interface ServerTokens {
   readonly refreshToken: string | undefined;
   /** Undefined if the token does not expire, or the response does not say when. */
   readonly expiresInSeconds: number | undefined;
-  /** Undefined if the response does not say: then they are the requested ones (RFC 6749 §5.1). */
+  /** Undefined if the response does not say, so they are the requested ones (RFC 6749 §5.1). */
   readonly scopes: readonly string[] | undefined;
   /** The account's name, for display only; no decision depends on it. */
   readonly account: string | undefined;

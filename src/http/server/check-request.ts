@@ -74,7 +74,7 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
   const readBody = createBodyReader(runtime);
 
   /**
-   * Checks the token, then the body, which is read only if the token is valid, then the message. The token decides which
+   * Checks the token, then the body, which is read only if the token is valid, then the message. The token determines which
    * windows count the call.
    *
    * @throws GatewayError if the caller cannot be identified, or while a rate limit is known to be exhausted.
@@ -125,7 +125,7 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
       return { caller, user, refusal: undefined };
     } catch (thrown) {
       const refusal = toGatewayError(thrown);
-      // Any other failure does not say whose token this is.
+      // Any other failure does not say who the token belongs to.
       if (refusal.row.status !== 401) throw refusal;
       return { caller: UNAUTHENTICATED, user: undefined, refusal };
     }
@@ -151,7 +151,7 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
    * Checks what was sent to a limited endpoint without a login. Counts the address first, so that checks cannot be requested
    * endlessly.
    *
-   * @throws GatewayError for an invalid request, which is counted apart, and while a refusal of the address is remembered.
+   * @throws GatewayError for an invalid request, which is counted separately, and while a refusal of the address is remembered.
    */
   async function checkPublic(
     exchange: IncomingExchange,

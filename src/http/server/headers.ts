@@ -249,7 +249,7 @@ export function createListHeaders(securityHeaders: ReplyHeaders, corsHeaders: Co
     }
     const { positions } = base;
     const list = base.list.slice();
-    // The base may have been created for another origin.
+    // The base may have been created for a different origin.
     const origin: ReplyHeaders | undefined =
       grantedOrigin === undefined ? undefined : { 'Access-Control-Allow-Origin': grantedOrigin };
     let vary = 'Origin';

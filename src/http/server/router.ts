@@ -130,7 +130,7 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
   };
 }
 
-/** Errors of a request without token and session. Limits and outages have the same reply for all callers. */
+/** Errors of a request without token or session. Limits and outages have the same reply for all callers. */
 const FRONT_PAGE_STATUSES: readonly number[] = [400, 401, 405, 406];
 
 /** Not an MCP client: those send a token, a session ID or `text/event-stream`, or do not prefer HTML. */

@@ -148,7 +148,7 @@ class StreamSending {
     );
   }
 
-  /** Asks for the next piece when more can be written; never once the client is gone. */
+  /** Requests the next piece when more can be written; never once the client is gone. */
   private send(piece: string) {
     this.endSilence();
     writeSlices(this.res, Buffer.from(piece), this).then(

@@ -77,7 +77,7 @@ export function createBodyMemory(clock: Clock, maxBodyBytes: number) {
         },
         /** Ends the transfer. */
         end: transfer.end,
-        // Only bodies of users count after they have arrived.
+        // Once a body has arrived, it continues to count only if it belongs to a user.
         hold: typeof owner === 'object' ? users.createHold(owner.user, body) : NO_BODY.hold,
       };
     },

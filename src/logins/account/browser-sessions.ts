@@ -1,4 +1,4 @@
-// §5.11, §24.3: sessions of users at the gateway's own pages: a cookie, of which only the hash is stored, and a sealed record;
+// §5.11, §24.3: sessions of users at the gateway's own pages: a cookie (only its hash is stored) and a sealed record;
 // and the logins that start them.
 
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';

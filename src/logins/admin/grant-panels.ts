@@ -125,7 +125,7 @@ function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSele
   }
   return fail('bad_request', {
     details:
-      'Name the logins to end: user=SUB, client=ID, or both, each once and with a value; or only all=true, for all users. issuer=URL with user=SUB names a user of another issuer than OIDC_ISSUER.',
+      'Name the logins to end: user=SUB, client=ID, or both, each once and with a value; or only all=true, for all users. issuer=URL with user=SUB names a user of an issuer other than OIDC_ISSUER.',
   });
 }
 

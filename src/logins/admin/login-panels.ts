@@ -124,7 +124,7 @@ const FAILURES_TABLE: AdminTable = {
 
 const REGISTER_AGAIN = 'Remove the server in the client, and add it again.';
 const LOG_IN_AGAIN = 'Start the login again in the client.';
-const UPDATE_CLIENT = 'Update the client: it asks for something that the gateway does not offer.';
+const UPDATE_CLIENT = 'Update the client: it requests something that the gateway does not offer.';
 
 /** Besides the errors in the catalogue, there are refusals by provider or user. */
 const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_denied']?: string } =
@@ -139,19 +139,19 @@ const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_de
     // On the way to the provider and back.
     unknown_client: `Its registration has expired (DCR_CLIENT_TTL) or was deleted. ${REGISTER_AGAIN}`,
     unauthenticated_client: `Its registration has expired (DCR_CLIENT_TTL) or was deleted. ${REGISTER_AGAIN}`,
-    unregistered_redirect_uri: `The client came with another address or port than it registered. Free the port that it registered. If that does not help: ${lowerFirst(REGISTER_AGAIN)}`,
-    oauth_invalid_request: `${LOG_IN_AGAIN} It must go on in the browser in which it began, with cookies, within ten minutes.`,
+    unregistered_redirect_uri: `The client uses a different address or port than it registered. Free the port that it registered. If that does not help: ${lowerFirst(REGISTER_AGAIN)}`,
+    oauth_invalid_request: `${LOG_IN_AGAIN} The login must continue in the browser in which it began, with cookies, within ten minutes.`,
     unsupported_response_type: UPDATE_CLIENT,
     unsupported_grant_type: UPDATE_CLIENT,
     invalid_target:
-      'Compare the address in the client with BASE_URL: the client asked for a token for another address.',
+      'Compare the address in the client with BASE_URL: the client requested a token for a different address.',
     access_denied: 'Nothing: the user chose Deny, here or at the provider.',
     invalid_origin:
       'A web page opened the login by a script. Open it in a browser, or add the origin to ALLOWED_ORIGINS.',
 
     // Tokens.
     invalid_grant: LOG_IN_AGAIN,
-    authorization_code_reused: `The client sent its authorization code twice, or somebody else had it and what proves that it is theirs. ${LOG_IN_AGAIN}`,
+    authorization_code_reused: `The client sent its authorization code twice, or somebody else had the code and its code_verifier. ${LOG_IN_AGAIN}`,
     refresh_token_reused: `A refresh token was used that had been replaced: the client lost its new one, or somebody else had the old one. ${LOG_IN_AGAIN}`,
     refused_by_provider: `See what the provider says. After a refresh token has expired: ${lowerFirst(LOG_IN_AGAIN)}`,
     gateway_refused_by_provider:

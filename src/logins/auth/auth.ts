@@ -50,7 +50,7 @@ export interface Auth {
    */
   readonly inspectToken: TokenVerifier['inspect'];
   /**
-   * Returns the user of a provider token, checked in full as `authenticate` does, but only with the keys at hand;
+   * Returns the user of a provider token, checked in full as `authenticate` does, but only with the cached keys;
    * undefined if no login is required.
    *
    * @throws GatewayError as `authenticate`, and `key_set_unavailable` if a key would have to be fetched.
@@ -76,7 +76,7 @@ const disabledAuth: Auth = {
   close() {},
 };
 
-/** Parts, in addition to the settings, that decide which callers are admitted. */
+/** Parts, in addition to the settings, that determine which callers are admitted. */
 interface AuthSources {
   /** Returns true for an audience that is accepted in addition to `OIDC_AUDIENCE`. */
   readonly isServerAudience: (audience: string) => boolean;
@@ -144,7 +144,7 @@ export interface ProviderAccess {
   readonly auth: Auth;
 }
 
-/** Opens provider metadata and authentication. `isServer` returns true for names below `/mcp/`. */
+/** Sets up provider metadata and authentication. `isServer` returns true if `/mcp/<name>` exists. */
 export function createProviderAccess(
   runtime: Pick<Runtime, 'config' | 'fetch' | 'clock' | 'log' | 'metrics'>,
   isServer: (name: string) => boolean,

@@ -36,11 +36,11 @@ export interface ExpectedIdToken {
   readonly nonce: string | undefined;
   /** The access token that came with it, for `at_hash`. */
   readonly accessToken: string | undefined;
-  /** In a renewal: the user whose login it is (OpenID Connect Core §12.2). */
+  /** In a renewal: the user that the login belongs to (OpenID Connect Core §12.2). */
   readonly earlier: UserIdentity | undefined;
 }
 
-/** As long as a token endpoint's response may be: the code that stores its claims decides how much of them to keep. */
+/** As long as a token endpoint's response may be: the code that stores its claims determines how much of them to keep. */
 const MAX_BYTES = 1_048_576;
 
 /** @throws GatewayError always. */

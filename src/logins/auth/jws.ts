@@ -26,7 +26,7 @@ export interface ParsedToken extends TokenHeader {
   readonly signedBy: string | undefined;
 }
 
-/** The form of one kind of token, checked before its signature, and advice for tokens of another form. */
+/** The form of one kind of token, checked before its signature, and advice for tokens of any other form. */
 export interface TokenForm {
   /** Names the setting for the maximum length, after the number. */
   readonly lengthSetting?: string;
@@ -54,11 +54,11 @@ export const ACCESS_TOKEN: TokenForm = {
   types: 'JWT, at+jwt, application/at+jwt, or no typ',
   advice: {
     opaque:
-      'Most likely it is an opaque access token, which only its issuer can check. With OAUTH_MODE=broker the gateway issues tokens of its own, and this does not matter (/modes). Otherwise configure the provider to issue JWT access tokens for this service (/providers).',
+      'Most likely it is an opaque access token, which only its issuer can check. With OAUTH_MODE=broker the gateway issues its own tokens, and this does not matter (/modes). Otherwise configure the provider to issue JWT access tokens for this service (/providers).',
     encrypted: 'Switch encryption of access tokens off at the provider.',
     // Keycloak signs refresh tokens this way, and access tokens if configured to.
     signedBySecret:
-      'If it is a refresh token, send the access token; if it is the access token, choose another signature algorithm for access tokens at the provider.',
+      'If it is a refresh token, send the access token; if it is the access token, choose a different signature algorithm for access tokens at the provider.',
   },
 };
 
@@ -185,7 +185,7 @@ export function findSigner(
 }
 
 /**
- * Finds the key at hand that made the signature; undefined if a newer key may have made it.
+ * Finds the cached key that made the signature; undefined if a newer key may have made it.
  *
  * @throws GatewayError `invalid_token` if no key did.
  */

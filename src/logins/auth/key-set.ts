@@ -133,7 +133,7 @@ export function createKeySet(
     start() {
       refresher.refresh();
     },
-    /** Finds candidates among the keys at hand; never waits. */
+    /** Finds candidates among the cached keys; never waits. */
     find(hint: KeyHint): readonly VerificationKey[] {
       const found = selectCandidates(keys, hint, maxCandidates);
       metrics.recordKeySetLookup(found.length > 0);
@@ -244,7 +244,7 @@ function createKeySetRefresher(
   }
 
   return {
-    /** Fetches now, unless a fetch is running; its outcome decides the time of the next one. */
+    /** Fetches now, unless a fetch is running; its outcome determines the time of the next one. */
     refresh,
     /** Fetches after this call, and so sees keys that the provider has published by now. */
     async refreshLater() {

@@ -114,7 +114,7 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
   }
 
   return {
-    /** Undefined if a key that is not at hand may have signed it. */
+    /** Undefined if a key that is not cached may have signed it. */
     verifyAtHand(text: string) {
       const { token, logoutToken } = read(text);
       const signer = nameMember(KIND, 'signature', () => findSignerAtHand(token, keySet));

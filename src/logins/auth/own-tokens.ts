@@ -51,7 +51,7 @@ export function createOwnTokenVerifier(
   const scopeMasks = new WeakMap<UserContext, number>();
 
   /**
-   * The client that logged in as itself, as in the current file. Looked up at each call: replicas load the file at different
+   * The client that logged in as itself, as in the current file. Looked up on every call: replicas load the file at different
    * times, and a removed client must be refused by each replica that knows.
    *
    * @throws GatewayError `token_revoked` if it was removed or changed.
@@ -255,7 +255,7 @@ function failUnknown(token: string): never {
 
 const failResource = (baseUrl: string, path: string): never =>
   failToken(
-    `The token was issued for another resource of this gateway, not for ${baseUrl}${path}. Ask for a token with this address, or ${baseUrl}/mcp, as resource.`,
+    `The token was issued for a different resource of this gateway, not for ${baseUrl}${path}. Request a token with this address, or ${baseUrl}/mcp, as the resource.`,
     { found: 'another resource', expected: `${baseUrl}${path}` },
     'invalid_audience',
   );

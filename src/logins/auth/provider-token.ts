@@ -137,7 +137,7 @@ function checkPast(
   const advice = adviseOnClocks(at - now, clockToleranceSeconds, true);
   kind.fail(
     member,
-    `The ${member} claim of the ${kind.name} lies ${formatSeconds(at - now)} ahead.${advice}`,
+    `The ${member} claim of the ${kind.name} is ${formatSeconds(at - now)} in the future.${advice}`,
     { found: at, expected: `at most ${now + clockToleranceSeconds}` },
   );
 }

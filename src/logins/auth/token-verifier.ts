@@ -92,7 +92,7 @@ interface TokenRules
     Pick<RequiredAuthConfig, 'clockToleranceSeconds'> {
   /** `BASE_URL`, which identifies the gateway, including to servers (§18.6). No user's `sub` may equal it. */
   readonly baseUrl: string;
-  /** Claims that only tokens of another kind have. */
+  /** Claims that only tokens of other kinds have. */
   readonly foreignClaims: readonly ForeignClaim[];
   /** Returns true for the audience of a server behind the gateway, which is also accepted (§18.2). */
   readonly isServerAudience: (audience: string) => boolean;
@@ -166,7 +166,7 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** §2.3: describes a user by its claims. Optional claims of another type are left out, not refused. */
+/** §2.3: describes a user by its claims. Optional claims of the wrong type are left out, not refused. */
 export function describeClaims(sub: string, claims: JsonObject): Writable<UserContext> {
   const user: Writable<UserContext> = { sub, ...readEmail(claims), claims };
   const { name, groups } = claims;
@@ -264,7 +264,7 @@ function checkTimes(claims: JsonObject, tolerance: number, now: number, isNew: b
   const nbf = readTime('nbf', claims.nbf);
   if (now < nbf - tolerance)
     fail('invalid_token', {
-      details: `The token is not valid yet: its nbf claim lies ${formatSeconds(nbf - now)} ahead.${adviseOnClocks(nbf - now, tolerance, isNew)}`,
+      details: `The token is not valid yet: its nbf claim is ${formatSeconds(nbf - now)} in the future.${adviseOnClocks(nbf - now, tolerance, isNew)}`,
       facts: { nbf, now },
     });
 }

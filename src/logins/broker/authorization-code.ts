@@ -124,7 +124,7 @@ type CodeUse =
 const USED_SECONDS = 600;
 
 /**
- * Decides what a use of a code does to its record. The result is undefined for a code that does not exist, and for a used one
+ * Determines what a use of a code does to its record. The result is undefined for a code that does not exist, and for a used one
  * that is sent by a client other than its own. RFC 6749 §4.1.2 and RFC 9700 §4.2.4 have the server revoke the tokens of the first
  * use, if possible. But a caller who has only seen the code, in a log or a browser history, could not have redeemed it, and so
  * raises no doubt about those tokens: otherwise any reader of a code could log its user out.

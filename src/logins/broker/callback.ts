@@ -69,7 +69,7 @@ export function createCallback(
     });
   };
 
-  /** Asks the provider for the user here and not at the token endpoint, so that users who may not log in see a page. */
+  /** Requests the user from the provider here and not at the token endpoint, so that users who may not log in see a page. */
   async function finishLogin(login: Login, code: string): Promise<Reply> {
     // The provider's tokens are revoked in the end, unless a code leads to them. Those of a login of a page are never stored: once the
     // page has its session, they are left to expire, or revoked if they never would.

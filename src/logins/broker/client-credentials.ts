@@ -1,5 +1,5 @@
-// RFC 6749 §4.4: the grant type `client_credentials`: a client of the configuration file gets a token for itself. There is no refresh
-// token: the client authenticates again.
+// RFC 6749 §4.4: the grant type `client_credentials`: a client in the configuration file gets a token for itself. There is no
+// refresh token: the client authenticates again.
 
 import { DEFAULT_SCOPES, parseScope } from '../../config/rules.ts';
 import { fail } from '../../errors/gateway-error.ts';

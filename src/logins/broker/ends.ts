@@ -240,13 +240,13 @@ function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connec
 }
 
 const NOT_REVOKED =
-  'A user was logged out, and their connections were deleted, but not every server could be asked to revoke its tokens. They stay valid until they expire, or until the user ends them at the server.';
+  'A user was logged out, and their connections were deleted, but not every server could be reached to revoke its tokens. They stay valid until they expire, or until the user ends them at the server.';
 const NOT_ENDED =
   'A user was logged out, but their connections to servers could not be ended. End them on the page for operators (/admin).';
 
-// §13.6: a client of the configuration file that was removed or changed is refused at once, by each replica's own configuration. Its open
-// streams end here, also those for users whose assertions it brought (§13.7), and its grants leave the lists. Grants of the client as this
-// replica knows it stay: other replicas load the file at other times.
+// §13.6: a client that was removed from the configuration file, or changed there, is refused at once, by each replica's own
+// configuration. Its open streams end here, including those for users whose assertions it brought (§13.7), and its grants leave the
+// lists. Grants of the client as this replica knows it stay: other replicas load the file at different times.
 
 function endOutdatedGrants(
   { oauth, baseUrl, clock, log }: BrokerRuntime,

@@ -69,7 +69,7 @@ export interface GrantCode
       'scopes' | 'resources' | 'user' | 'claims' | 'userinfoClaims' | 'sid' | 'provider'
     > {}
 
-/** The rest of a used code, without claims and provider tokens. */
+/** The rest of a used code, without claims or provider tokens. */
 export interface UsedCode
   extends Pick<GrantCode, 'clientId' | 'redirectUri' | 'codeChallenge' | 'user'> {
   /** ID of the grant that it became. */
@@ -170,7 +170,7 @@ type ProviderParametersConfig = Pick<BrokerConfig, 'provider' | 'allowedScopes' 
 
 export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
 
-/** The scopes that the provider is asked for; `requestedScope` as the client sent it. */
+/** The scopes that are requested from the provider; `requestedScope` as the client sent it. */
 export function buildProviderScope(
   config: ProviderParametersConfig,
   requestedScope: string | undefined,

@@ -125,7 +125,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
       const concerned = { user: hashUser(user), client: client.id };
       await raise(buildApprovalKey(concerned), approvalSeconds, await count());
     },
-    /** To be called once the record is stored: otherwise both sides could miss each other. */
+    /** To be called after the record was stored: otherwise both sides could miss each other. */
     async isOver({ user, clientId, sid, logoutMark = 0 }: MarkedLogin) {
       const userKey = hashUser(user);
       const session = sid === undefined ? undefined : hashSid({ issuer: user.issuer, sid });

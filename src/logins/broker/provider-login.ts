@@ -68,7 +68,7 @@ export function createProviderLogins(
   return {
     ...sources[provider.login](),
     findLoginRefusal: createFindLoginRefusal(oauth.identity, runtime.config.server.displayName),
-    /** @throws GatewayError if the code is refused, or the provider cannot be asked. */
+    /** @throws GatewayError if the code is refused, or the provider cannot be reached. */
     async redeem(code: string, codeVerifier: string): Promise<ProviderAnswer> {
       const response = await post([
         ['grant_type', 'authorization_code'],
@@ -85,7 +85,7 @@ export function createProviderLogins(
      * Undefined if the provider says that the grant has ended. Without a refresh token, returns the held tokens: reading the identity asks
      * the provider.
      *
-     * @throws GatewayError if the provider cannot be asked, or its answer is inconclusive.
+     * @throws GatewayError if the provider cannot be reached, or its answer is inconclusive.
      */
     async renew(held: ProviderTokens): Promise<ProviderAnswer | undefined> {
       const { refreshToken, accessToken } = held;

@@ -40,13 +40,13 @@ export function createRefreshTokenGrant(
     Object.assign(facts, nameUser(user));
 
     return async function rotate() {
-      // Before the provider is asked, which may mistake the renewal for a second use of its own token.
+      // Before the provider is contacted, which may mistake the renewal for a second use of its own token.
       if (decideRefresh(stored.grant, asked, runtime, clock.now()).kind === 'reused')
         return endReused();
       const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);
       let decided: RefreshDecision['kind'] | undefined;
       const [changed] = await Promise.all([
-        // Another request, perhaps on another replica, may have rotated the token: then its tokens are the response.
+        // If another request, perhaps on another replica, has rotated the token, its tokens are the response.
         grants.updateForTokens(renewed, (grant) => {
           const decision = decideRefresh(grant, asked, runtime, clock.now());
           decided = decision.kind;
@@ -76,7 +76,7 @@ export function createRefreshTokenGrant(
 }
 
 const REPLACED =
-  'The refresh token was replaced. Use the one that came with the last answer, or ask for the same scope and resource.';
+  'The refresh token was replaced. Use the one that came with the last response, or request the same scope and resource.';
 
 const ENDED = 'The login has ended. Log in again.';
 
@@ -175,7 +175,7 @@ export const createRefreshIndex = ({
     const { id, issued, replaced } = stored.grant;
     // The holder of a replaced token must not use up the limit of the login.
     if (token.generation < (replaced?.generation ?? issued.generation)) return undefined;
-    // However many arrive, the provider is asked once per OAUTH_RENEWAL_SECONDS: rarely enough to count as cheap.
+    // However many arrive, the provider is contacted once per OAUTH_RENEWAL_SECONDS: rarely enough to count as cheap.
     return { id, isCheap: oauth.tokens.renewalSeconds >= SELDOM_SECONDS };
   },
 });

@@ -111,7 +111,7 @@ export function createGrantRenewal(
     metrics.recordGrantRenewal('failed');
     const { message } = toGatewayError(thrown);
     log.warn(
-      'The provider could not be asked whether a user still has access. Refreshes go on for OAUTH_RENEWAL_GRACE_SECONDS.',
+      'The gateway could not check with the provider whether a user still has access. Refreshes continue for OAUTH_RENEWAL_GRACE_SECONDS.',
       { ...describe(grant), reason: message, cause: thrown },
     );
     const now = clock.now();

@@ -1,4 +1,4 @@
-// §5.11: the token endpoint of broker mode: the grant type decides how a client gets its tokens; and the token response (RFC 6749 §5).
+// §5.11: the token endpoint of broker mode: the grant type determines how a client gets tokens; the token response (RFC 6749 §5).
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { JudgedRequest } from '../../http/endpoint/endpoint.ts';
@@ -48,7 +48,7 @@ export const createBrokerToken = (grantTypes: Readonly<Record<string, GrantType 
 
 export type TokenIssue = ReturnType<typeof createTokenIssue>;
 
-/** A grant without its times and first tokens, which are added on issue. */
+/** A grant without its times or first tokens, which are added on issue. */
 type NewGrant = Omit<Grant, 'createdAt' | 'renewedAt' | 'issued'>;
 
 export function createTokenIssue({

@@ -31,7 +31,7 @@ import {
 export type ProvenClient = Pick<MachineClient, 'id' | 'credentials'>;
 
 interface AuthenticatingClients<Client extends ProvenClient> {
-  /** Finds a client of the configuration file. */
+  /** Finds a client that the configuration file defines. */
   find(id: string): Client | undefined;
   /** Finds any other client by its metadata document, with the key that `hint` names. */
   findByDocument?(id: string, hint: KeyHint): Promise<Client | undefined>;
@@ -161,7 +161,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
       judged.set(request.body, judging);
       return judging;
     },
-    /** The client whose secret the request brings, if that alone decides; else undefined. Never throws. */
+    /** The client whose secret the request brings, if that alone identifies it; else undefined. Never throws. */
     findBySecret({ parameters, authorization }: AuthenticationRequest): Client | undefined {
       try {
         const credentials = readCredentials(parameters, authorization);
@@ -176,7 +176,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 }
 
 const describeExpected = (client: ProvenClient | undefined) => {
-  if (client === undefined) return 'a client of the configuration file';
+  if (client === undefined) return 'a client in the configuration file';
   return client.credentials.kind === 'secret' ? 'its secret' : 'an assertion by its key';
 };
 
@@ -189,7 +189,7 @@ const failUsed = (clientId: string): never =>
 const failSignature = (clientId: string, { kid }: ParsedToken): never =>
   failClient(clientId, {
     found: `a signature (kid ${quote(kid, 100)})`,
-    expected: `one by a key of the client (of those that fit kid and alg, ${MAX_TRIED_KEYS} keys are tried)`,
+    expected: `one by one of the client's keys (of those that fit kid and alg, ${MAX_TRIED_KEYS} keys are tried)`,
   });
 
 const failClient = (clientId: string | undefined, facts: JsonObject): never =>

@@ -90,7 +90,7 @@ const jwks: Shape<readonly VerificationKey[]> = {
       return report(
         place,
         node.line,
-        'A key of this set is a private or secret one. Write the public one here, and keep the private one with the client alone.',
+        'This set contains a private or secret key. Put the public key here, and keep the private key only with the client.',
       );
     try {
       return parseKeySet(Buffer.from(JSON.stringify(set))).usable;
@@ -119,35 +119,35 @@ const clientMembers = {
   secretSha256: defineMember(
     'secretSha256',
     text(secretRule, { pattern: '^[0-9A-Fa-f]{64}$', isSecret: true }),
-    'The SHA-256 of the secret, in hexadecimal. postern clients hash makes a secret, and this.',
+    'The SHA-256 of the secret, in hexadecimal. postern clients hash generates a secret and this hash.',
   ),
-  jwks: defineMember('jwks', jwks, 'The public keys of the client, by which it signs assertions.'),
+  jwks: defineMember('jwks', jwks, 'The public keys that verify the client’s assertions.'),
   jwksUri: defineMember(
     'jwksUri',
     text(urlRule, { pattern: '^https?://', isSecret: true }),
-    'Where the public keys of the client are.',
+    'The URL of the client’s public keys.',
   ),
   scopes: defineMember(
     'scopes',
     list(text(textWith(isScopeToken, 'one scope'), { minLength: 1 }), {
       allowed: 'a list of scopes',
     }),
-    'The scopes that its tokens may have. Without it they have none.',
+    'The scopes that its tokens may have. Default: none.',
   ),
   groups: defineMember(
     'groups',
     list(group, { allowed: 'a list of groups' }),
-    'The groups that rules see of it.',
+    'The groups that the client has in rules.',
   ),
   resources: defineMember(
     'resources',
     list(resource, { allowed: 'a list of one resource or more', isNotEmpty: true }),
-    'What its tokens may be for: /mcp for all servers, /mcp/<server or view> for one, /admin. Without it, all of the gateway.',
+    'The resources that its tokens may be for: /mcp for all servers, /mcp/<server or view> for one, /admin. Default: all of them.',
   ),
   rateLimit: defineMember(
     'rateLimit',
     wholeNumber(1, 1_000_000_000),
-    'The most calls of it in a window (MCP_RATE_LIMIT_WINDOW_MS), whatever MCP_USER_RATE_LIMIT_MAX says.',
+    'The maximum number of its calls in a window (MCP_RATE_LIMIT_WINDOW_MS), regardless of MCP_USER_RATE_LIMIT_MAX.',
   ),
 };
 
@@ -234,7 +234,7 @@ export function completeClients(
       report(
         place,
         line,
-        `There is another client ${quote(client.id)} in line ${earlier}. Each has an ID of its own.`,
+        `There is another client ${quote(client.id)} in line ${earlier}. Each client needs its own ID.`,
       );
     for (const path of client.resources ?? []) {
       const [, name] = /^\/mcp\/([^/]+)\/?$/.exec(path) ?? [];
@@ -278,7 +278,7 @@ export function findMachineClientProblems(
       {
         place: first.place,
         message:
-          'Only a gateway that issues tokens of its own has "clients"; this one has OAUTH_MODE=proxy, the default. Set OAUTH_MODE=broker, or remove "clients".',
+          'Only a gateway that issues its own tokens can have "clients"; this one has OAUTH_MODE=proxy, the default. Set OAUTH_MODE=broker, or remove "clients".',
       },
     ];
   const { baseUrl } = server;

@@ -138,7 +138,7 @@ const DOCUMENT_PROBLEMS: DocumentProblems = [
   ...COMMON_PROBLEMS,
   [
     ({ token_endpoint_auth_method: method }) => method != null && method !== 'none',
-    'asks for a token_endpoint_auth_method other than none, the only one supported for it here',
+    'has a token_endpoint_auth_method other than none, the only one supported for it here',
   ],
   [
     ({ grant_types }) => isWithout(grant_types, 'authorization_code'),

@@ -44,7 +44,7 @@ export function createClientDocuments(
 ) {
   const { allowedHosts } = rules;
   const documents = createExpiringMap<ClientDocument>('clientDocuments', clock.monotonic);
-  // Cached apart: made-up URLs that fail must not evict documents in use.
+  // Cached separately: made-up URLs that fail must not evict documents in use.
   const failures = createExpiringMap<ClientDocumentRefused>('clientDocuments', clock.monotonic);
   const loadOnce = createLoadOnce(
     load,
@@ -103,7 +103,7 @@ export function createClientDocuments(
       return document.token_endpoint_auth_method === 'none'
         ? document
         : failDocument(
-            `The client's metadata document ${clientId} asks for a token_endpoint_auth_method other than none, the only one supported for it here.`,
+            `The client's metadata document ${clientId} has a token_endpoint_auth_method other than none, the only one supported for it here.`,
           );
     },
     /** The same for a client with keys; returns the keys that may have signed what `hint` describes. */

@@ -41,7 +41,7 @@ type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
 const RENEWAL_SHARE = 0.01;
 
 /**
- * `documents` is undefined if client documents are switched off: then such IDs are left to the provider, like any other. `renewal` says
+ * `documents` is undefined if client documents are switched off: such IDs are left to the provider, like any other. `renewal` says
  * which tokens renew a client's registration.
  */
 export function createClients(
@@ -175,7 +175,7 @@ export const createRegisteredClients = (
 ) => ({
   /** Undefined if unknown or expired. */
   async find(clientId: string): Promise<RegisteredClient | undefined> {
-    // IDs of another form never reach the store.
+    // IDs of any other form never reach the store.
     if (!isRegisteredClientId(clientId)) return undefined;
     const text = await store.get(buildClientKey(clientId));
     if (text === undefined) return undefined;

@@ -87,7 +87,7 @@ export function createApprovals(
   }
 
   return {
-    /** Undefined if the user must be asked, as for any new request. */
+    /** Undefined if the user must be asked, as they are for any new request. */
     async find(request: AuthorizationRequest, browserHash: string): Promise<Approval | undefined> {
       const keys = buildKeys(request, browserHash);
       return (await stands(keys[0], request.clientId)) ? { keys, isNew: false } : undefined;

@@ -12,7 +12,7 @@ export const nameUser = ({ issuer, sub }: UserIdentity) => ({ user: sub, issuer 
 export interface Grant extends UserGrant {
   /** 16 random bytes, base64url. */
   readonly id: string;
-  /** Claims that only the userinfo endpoint gave: a renewal that cannot ask it keeps them. */
+  /** Claims that only the userinfo endpoint gave: a renewal that cannot query it keeps them. */
   readonly userinfoClaims?: readonly string[] | undefined;
   /** `mark` of the client (`MachineClient`) that authenticated as itself. Such a grant has no refresh token. */
   readonly clientMark?: string | undefined;
@@ -47,7 +47,7 @@ export interface Grant extends UserGrant {
   readonly replaced?: { readonly generation: number; readonly replacedAt: number } | undefined;
 }
 
-/** The mark of a client of the configuration file; undefined for the grant of another client. */
+/** The mark of a client in the configuration file; undefined for the grant of any other client. */
 export const getClientMark = ({ clientMark, assertion }: Grant): string | undefined =>
   clientMark ?? assertion?.clientMark;
 
@@ -72,7 +72,7 @@ export interface ProviderTokens {
   readonly isLasting?: boolean | undefined;
 }
 
-/** True if the provider can be asked again. */
+/** True if the gateway can check with the provider again. */
 export const isRenewable = ({ refreshToken, isLasting = false }: ProviderTokens): boolean =>
   refreshToken !== undefined || isLasting;
 

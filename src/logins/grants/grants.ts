@@ -298,7 +298,7 @@ export function openOwnTokens(runtime: Runtime) {
     /** Never rejects: without the message, open streams live as long as they would have. */
     announce: (grantId: string) =>
       replicas.send({ grantId }).catch((cause: unknown) =>
-        log.warn('Streams and calls of a login that has ended may go on for some minutes.', {
+        log.warn('Streams and calls of a login that has ended may continue for some minutes.', {
           grant: grantId,
           cause,
         }),
@@ -315,7 +315,7 @@ export function openOwnTokens(runtime: Runtime) {
   };
 }
 
-// Tells all replicas that a grant has ended. Later calls do not need it, since each asks the store.
+// Tells all replicas that a grant has ended. Later calls do not need it, since each queries the store.
 
 type EndedGrantMessage = Readonly<Record<'grantId', string>>;
 

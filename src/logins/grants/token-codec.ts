@@ -44,7 +44,7 @@ const RESOURCE_BYTES = 8;
 const ACCESS_BYTES = GRANT_BYTES + USER_BYTES + 16;
 const REFRESH_BYTES = GRANT_BYTES + 4;
 
-/** `baseUrl` is `BASE_URL`: a gateway at another address reads none of these tokens, even with the same secret. */
+/** `baseUrl` is `BASE_URL`: a gateway at a different address reads none of these tokens, even with the same secret. */
 export function createTokenCodec(seal: Seal, baseUrl: string) {
   const access = createTokenSeal(seal, 'postern access token', baseUrl);
   const refresh = createTokenSeal(seal, 'postern refresh token', baseUrl);
@@ -187,7 +187,7 @@ type OwnTokenFacts =
   | { readonly kind: 'refresh' }
   /** Without the secret, no more can be read. */
   | { readonly kind: 'sealed' }
-  /** Created with another secret, or for another gateway. */
+  /** Created with a different secret, or for a different gateway. */
   | { readonly kind: 'unknown' }
   /** `expiresAt` in epoch seconds. */
   | { readonly kind: 'access'; readonly grantId: string; readonly expiresAt: number };

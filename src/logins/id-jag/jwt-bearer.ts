@@ -1,6 +1,6 @@
 // RFC 7523 §2.1, draft-ietf-oauth-identity-assertion-authz-grant §4.4: the grant type `jwt-bearer`: a client brings an assertion
-// about its user, and gets a token for that user. There is no refresh token: the provider is asked again, and so stays in
-// control.
+// about its user, and gets a token for that user. There is no refresh token: the client has to go to the provider again,
+// which stays in control.
 
 import { parseScope } from '../../config/rules.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
@@ -120,7 +120,7 @@ function selectClaims(asserted: JsonObject, groupsClaim: string): JsonObject {
 
 // RFC 8707: audience of the token: resources that the issuer, the configuration file and the client all name.
 
-/** @throws GatewayError `unusable_assertion` for one with another audience; `invalid_target`. */
+/** @throws GatewayError `unusable_assertion` for one with a different audience; `invalid_target`. */
 function readGrantedResources(
   parameters: RequestParameters,
   own: OwnResources,
@@ -149,9 +149,9 @@ function readGrantedResources(
   });
 }
 
-// Clients that may bring assertions: those of the configuration file, and those whose metadata document has keys.
+// Clients that may bring assertions: those in the configuration file, and those whose metadata document has keys.
 
-/** Members that may be undefined exist only for clients of the configuration file. */
+/** Members that may be undefined exist only for clients in the configuration file. */
 export interface AssertingClient extends ProvenClient {
   /** Name that the client gives itself. */
   readonly name?: string | undefined;

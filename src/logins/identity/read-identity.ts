@@ -97,7 +97,7 @@ export function createReadIdentity(
     return readAnswer(response, sub, provider.quirks.errorCodes);
   }
 
-  /** Asks with an access token that is valid until it is revoked. */
+  /** Checks with an access token that is valid until it is revoked. */
   async function askAgain(accessToken: string | undefined, { sub }: UserIdentity) {
     if (accessToken === undefined) return failWithoutIdToken();
     const answer = await askUserinfo(accessToken, sub);
@@ -147,7 +147,7 @@ export function createReadIdentity(
     if (endpoint !== undefined && !follows)
       warnOnce(
         'overage',
-        'The provider left the groups of a user out of the ID token, as there are too many: the user has none here. Set OIDC_GROUPS_OVERAGE=true to ask Microsoft Graph for them, or have Entra send only the groups that are assigned to the application.',
+        'The provider left the groups of a user out of the ID token because there are too many: the user has none here. Set OIDC_GROUPS_OVERAGE=true to read them from Microsoft Graph, or have Entra send only the groups that are assigned to the application.',
         { claim: groupsClaim },
       );
     const all = follows
@@ -157,7 +157,7 @@ export function createReadIdentity(
     if (groups === undefined && findClaim(all, groupsClaim) !== undefined)
       warnOnce(
         'groups',
-        'The claim that OIDC_GROUPS_CLAIM names is neither a text nor a list of texts: it gives no groups.',
+        'The claim that OIDC_GROUPS_CLAIM names is neither a string nor a list of strings, so it gives no groups.',
         { claim: groupsClaim },
       );
     // Distributed claims may come with an access token.
@@ -185,7 +185,7 @@ function failWithoutUserinfo(
 ): never {
   if (isTemporary) fail('upstream_failed', { cause: cause ?? new Error(problem) });
   return failIdentity(
-    `${problem} It is asked for ${needed.join(', ')}, which the ID token does not have.`,
+    `${problem} It is needed for ${needed.join(', ')}, which the ID token does not have.`,
     { problem, claims: needed },
     cause,
   );

@@ -18,7 +18,7 @@ interface IssuedTokens {
   readonly asked: AskedTokens;
   /** Stays the same across refreshes. */
   readonly grantId: string;
-  /** `readMark` of the grant before the provider was asked; undefined for a code. */
+  /** `readMark` of the grant before the provider was contacted; undefined for a code. */
   readonly mark: string | undefined;
   /** The refresh token that was used; undefined for a code. */
   readonly used: string | undefined;
@@ -45,7 +45,7 @@ const MAX_AGE_SECONDS = 10;
 export interface LoginIndex {
   /** Finds the grant in this process, without the store. */
   findKnownId(refreshToken: string, clientId: string): string | undefined;
-  /** The login whose current refresh token this is; undefined for any other. Without effect. */
+  /** The login that this is the current refresh token of; undefined for any other token. Without effect. */
   findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
   /**
    * Notes an access token that the gateway refused, perhaps since it has expired: earlier answers for its grant, if known, are
@@ -98,7 +98,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
   /** For some minutes, no earlier answer for this grant is repeated, and its mark does not change. */
   const end = (grantId: string) => store.set(buildMarkKey(grantId), ENDED, MARK_SECONDS);
 
-  /** Not if anything happened to the grant while the provider was asked: such an answer is not given again. */
+  /** Not if anything happened to the grant during the request to the provider: such an answer is not given again. */
   async function keepAnswers({ asked, grantId, mark, used, tokens }: IssuedTokens) {
     // The answer to a code is not cached.
     if (used === undefined) return;
@@ -156,7 +156,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
       const fresh = kept && (await findFreshToken(kept, asked));
       return { id: grant.grantId, isCheap: fresh !== undefined };
     },
-    /** To be called before the provider is asked to refresh. */
+    /** To be called before the refresh is sent to the provider. */
     readMark,
     /** Undefined unless the answer is fresh, the last event of its grant, for the same request, and its token is accepted. */
     async recall(kept: KeptAnswer, asked: AskedTokens) {

@@ -79,7 +79,7 @@ export class Call {
     if (this.cancellation !== undefined) return this.cancellation;
     const created = new Cancellation();
     const hangUp = this.request.signal();
-    // A client that can resume the stream has not hung up for good: `abort` is called once it has.
+    // A client that can resume the stream has not hung up for good: `abort` is called when it has.
     const noteHangUp = () => {
       if (this.tellTask === undefined && !this.stream.isKept()) created.abort();
     };
@@ -298,7 +298,7 @@ export interface Callers {
   readonly endedGrants?: EndedGrants | undefined;
 }
 
-/** §18.5: the OAuth client of a token. Undefined if unknown: then no rule about clients applies. */
+/** §18.5: the OAuth client of a token. Undefined if unknown, so no rule about clients applies. */
 export type ClientOf = (caller: { readonly user: UserContext | undefined }) => string | undefined;
 
 /**

@@ -87,7 +87,7 @@ export interface CallContext extends CallerContext {
   isAsking(): boolean;
   /** Resolves once all messages sent so far have passed the guards; undefined if none wait. */
   flush(): Promise<void> | undefined;
-  /** The same call with another `_meta` for the server. */
+  /** The same call with a different `_meta` for the server. */
   withMeta(meta: JsonObject | undefined): CallContext;
 }
 
@@ -178,7 +178,7 @@ class ClientAccess {
     for (const key of Object.keys(requests)) {
       // In the stateless era the second would receive the answer to the first.
       if (this.askedKeys.has(key))
-        throw new Error(`"${key}" was asked twice; each question needs a key of its own`);
+        throw new Error(`"${key}" was used twice; each question needs its own key`);
       this.askedKeys.add(key);
     }
     return this.client.ask(requests, this.findQuestionGuards());

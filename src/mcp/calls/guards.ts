@@ -85,7 +85,7 @@ interface GuardCaller {
 /** All guards of a configuration. */
 export interface Guards {
   /**
-   * The guards of an item at a point, in their order, as one; undefined without any: then nothing is parsed, kept or awaited.
+   * The guards of an item at a point, in their order, as one; undefined without any, so nothing is parsed, kept or awaited.
    * Costs a look-up for an object seen before.
    */
   find(point: GuardPoint, item: GuardedItem): Guard | undefined;
@@ -108,7 +108,7 @@ export interface GuardedMessage {
   readonly caller: GuardCaller | undefined;
   /** Aborted when the verdict is no longer needed. */
   readonly signal?: CancelSignal | undefined;
-  /** The problem with a value that a guard returned as a replacement: then that guard has failed. */
+  /** The problem with a value that a guard returned as a replacement; the guard has failed if there is one. */
   findProblem?(changed: unknown): string | undefined;
 }
 
@@ -118,7 +118,7 @@ export type GuardVerdict = (
   /** `by` names the guard; `message` is for the caller. */
   | { readonly kind: 'refused'; readonly by: string; readonly message: string }
 ) & {
-  /** Decided by `onError` of a failed guard: not to be cached. */
+  /** Determined by `onError` of a failed guard: not to be cached. */
   readonly hasFailed?: true;
 };
 
@@ -251,7 +251,7 @@ export interface GuardedNotification {
 
 export type NotificationGate = ReturnType<typeof createNotificationGate>;
 
-/** Messages that wait for the guard; more are dropped, as for a client that reads too slowly. */
+/** Messages that wait for the guard; more are dropped, as they are for a client that reads too slowly. */
 const MAX_WAITING = 100;
 
 export function createNotificationGate(

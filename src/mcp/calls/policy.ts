@@ -87,7 +87,7 @@ export interface Policies extends Required<Omit<Policy, 'findMemory'>> {
 export const ALLOWED: Verdict = { kind: 'allowed' };
 
 /**
- * In the order they are asked: the first denial decides. Undefined stands for a policy that the configuration does not need.
+ * In the order of evaluation: the first denial wins. Undefined stands for a policy that the configuration does not need.
  */
 export function joinPolicies(all: readonly (Policy | undefined)[]): Policies {
   const policies = all.filter((policy) => policy !== undefined);

@@ -1,4 +1,4 @@
-// The path of a call: resolve the target, ask the policies, notify observers, apply guards and approvals, run, conclude.
+// The path of a call: resolve the target, evaluate the policies, notify observers, apply guards and approvals, run, conclude.
 
 import { isDeepStrictEqual } from 'node:util';
 import {
@@ -124,7 +124,7 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
     return run(params, context, call);
   }
 
-  /** Resolves the target, asks the policies and notifies the observers. */
+  /** Resolves the target, evaluates the policies and notifies the observers. */
   async function runItem(
     call: Call,
     opened: OpenedCall,
@@ -270,7 +270,7 @@ const isSameTool = (one: Target, other: Target) =>
   isDeepStrictEqual(one.own?.ownItem, other.own?.ownItem);
 
 const CHANGED =
-  'The tool, or the rules about it, have changed since this call was approved, so nothing was done. Call again to ask anew.';
+  'The tool, or the rules about it, have changed since this call was approved, so nothing was done. Call again to request approval again.';
 
 /** Starts the target. §29: from here on a call may continue as a task; guards and approvers have been asked before. */
 function startTarget(item: ItemCall): Promise<object> {

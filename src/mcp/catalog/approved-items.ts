@@ -61,7 +61,7 @@ export interface ServerContent
 /** §22.4, §22.6: a server, as operators approve it. */
 export interface ApprovableServer {
   readonly name: string;
-  /** True if each user has different lists: then no approval can cover all users. */
+  /** True if each user has different lists, so no approval can cover all users. */
   readonly isPersonal: boolean;
   /** The last known content, without a request to the server. */
   peek(): ServerContent;

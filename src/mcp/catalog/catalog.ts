@@ -259,7 +259,7 @@ export interface SessionRelay extends RelayBase {
   /**
    * Relays a request to the client unchanged, and resolves to its unchanged response.
    *
-   * `cancelled` is aborted when the response is no longer wanted: then the client is notified.
+   * `cancelled` is aborted when the response is no longer wanted; the client is then notified.
    *
    * @throws GatewayError as `ask` does, but not for an error response.
    */

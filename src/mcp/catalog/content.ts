@@ -203,7 +203,7 @@ export interface SkillDescription {
   readonly uri: string;
   /** The frontmatter of its `SKILL.md`, as the author wrote it. */
   readonly frontmatter: SkillFrontmatter;
-  /** All of its files, including `SKILL.md`; `dynamic` if they are generated on each request. */
+  /** All of its files, including `SKILL.md`; `dynamic` if they are generated on every request. */
   readonly resources: readonly SkillFile[] | 'dynamic';
 }
 

@@ -64,7 +64,7 @@ export function serveOwnCatalog(catalog: Catalog, runtime?: ClockAndLog): OwnCat
   };
 }
 
-/** Each stream accesses the store on each change: a frequently changing resource is reported at this interval. */
+/** Each stream accesses the store on every change: a frequently changing resource is reported at this interval. */
 const UPDATE_INTERVAL_MS = 250;
 const RESOURCES = 'resources';
 

@@ -69,7 +69,7 @@ export const readJsonRpcError = (error: unknown): JsonRpcErrorObject | undefined
 export const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
   isObject(value) && Number.isInteger(value.code) && typeof value.message === 'string';
 
-// A number beyond the safe integers would be echoed as another id.
+// A number beyond the safe integers would be echoed as a different id.
 export const isRequestId = (id: unknown): id is RequestId =>
   typeof id === 'string' || (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER);
 

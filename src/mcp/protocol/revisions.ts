@@ -42,7 +42,7 @@ export const negotiateVersion = (asked: string): string =>
 export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion';
 
 /**
- * MCP 2026-07-28 "Versioning": the body decides. Any version in it means the stateless era; without one the header decides.
+ * MCP 2026-07-28 "Versioning": the body takes precedence. Any version in it means the stateless era; without one the header counts.
  */
 export function detectEra(message: JsonRpcMessage, request: GatewayRequest): Era {
   if (PROTOCOL_VERSION in readMeta(message.params)) return 'stateless';

@@ -88,7 +88,7 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
     return {
       answer,
       giveUp,
-      /** To be called once the answer is no longer needed. */
+      /** To be called when the answer is no longer needed. */
       forget() {
         cancelTimeout();
         signal.removeEventListener('abort', giveUpOnAbort);

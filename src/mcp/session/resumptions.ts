@@ -26,7 +26,7 @@ import type { StoredStreams } from './stored-streams.ts';
 
 export interface EarlierStream {
   readonly kind: 'earlier';
-  /** To be called once the new stream has replaced it. Never rejects. */
+  /** To be called when the new stream has replaced it. Never rejects. */
   readMissed(): Promise<Missed>;
 }
 
@@ -185,7 +185,7 @@ export function createResumptions(
     await replicas
       .send({ about: 'resume', sessionId, stream: stream.name, replica }, stream.replica)
       .catch((cause: unknown) =>
-        log.debug('The replica where a stream began was not asked.', { cause }),
+        log.debug('The replica where a stream began could not be contacted.', { cause }),
       );
     return waitForNews(reader, ASK_AGAIN_MS);
   }

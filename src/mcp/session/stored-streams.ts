@@ -97,7 +97,7 @@ export function createStoredStreams(
   ) {
     replicas
       .send({ about: 'resumed', sessionId, stream: name, news }, replica)
-      // Best effort: the reader asks again.
+      // Best effort: the reader tries again.
       .catch((cause: unknown) => log.debug('Another replica was not told of a stream.', { cause }));
   }
 

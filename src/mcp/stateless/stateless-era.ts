@@ -129,7 +129,7 @@ export function createStatelessEraHandler(
     },
   };
 
-  /** Counts as a running call until the stream is open: servers may be asked first. */
+  /** Counts as a running call until the stream is open: servers may be queried first. */
   async function listen(
     call: Call,
     message: JsonRpcRequest,
@@ -162,7 +162,7 @@ export function createStatelessEraHandler(
     if (!isShortId(id)) failParams('The id of a subscription may have at most 256 characters');
     const lists = catalog.offers.listChanges === true ? filter.lists : [];
     const uris = new Set<string>();
-    // Sequentially: each may ask a server.
+    // Sequentially: each may query a server.
     for (const uri of filter.uris) if (await catalog.canWatch(uri, caller)) uris.add(uri);
     const readTask = async (taskId: string): Promise<JsonObject> => {
       // A record of its own: guards are chosen by the task's tool, not by this call.
@@ -372,7 +372,7 @@ function readNames(notifications: JsonObject, member: string, what: string) {
     : failParams(`params.notifications.${member} must be an array of ${what}`);
 }
 
-// The stream of a subscription that is slow to open because servers are asked first: heartbeats begin before it is open, so that
+// The stream of a subscription that is slow to open because servers are queried first: heartbeats begin before it is open, so that
 // no proxy closes an idle connection.
 
 /** For `ResponseStream.keep`: used only if opening takes a long time. */

@@ -128,7 +128,7 @@ export function createNotificationStreams(
       try {
         this.stopListening?.();
       } catch (cause) {
-        log.error('A stream has ended, but what it listened to could not be stopped.', { cause });
+        log.error('A stream has ended, but its subscriptions could not be stopped.', { cause });
       }
       if (lastMessage !== undefined) channel.send(JSON.stringify(lastMessage), false);
       channel.close();

@@ -194,7 +194,7 @@ async function guardQuestions(
 }
 
 /**
- * The request decides which guard sees its answer: an answer to no request, or to a different kind of request from the one that
+ * The request determines which guard sees its answer: an answer to no request, or to a different kind of request from the one that
  * the server has open, would bypass all guards.
  */
 function guardAnswers(

@@ -171,7 +171,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     return ended;
   }
 
-  /** Asks the policies again: rules or groups may have changed, and a tool that may not be called may not be read. */
+  /** Evaluates the policies again: rules or groups may have changed, and a tool that may not be called may not be read. */
   async function findTool(
     name: string,
     caller: CallContext,
@@ -192,7 +192,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     return target;
   }
 
-  /** §29.5: asks its server. Undefined for an acknowledgement. */
+  /** §29.5: queries its server. Undefined for an acknowledgement. */
   async function askServer(
     request: TaskRequest,
     caller: CallContext,

@@ -12,8 +12,8 @@ export type CredentialHeaders = Readonly<Record<string, string>>;
 
 /**
  * Called when the server has refused one of our tokens, to get another one. Resolves to whether one is now available, so that the
- * request can be sent again. `isRefusedItself` asks the server itself, independently of callers' requests, whether it refuses the
- * token. It rejects if there is no answer.
+ * request can be sent again. `isRefusedItself` checks, independently of callers' requests, whether the server itself refuses the
+ * token. Its promise rejects if there is no answer.
  *
  * @throws CredentialError if nothing may be sent any more.
  */

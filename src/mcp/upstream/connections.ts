@@ -115,11 +115,11 @@ interface EndedCounts {
 
 /** Stores connections, and keeps their tokens fresh. */
 export interface Connections {
-  /** Not a promise if it was read in the last 30 s and is valid for another minute: such calls do not wait. Never rejects. */
+  /** Synchronous if it was read in the last 30 s and is valid for another minute. Never rejects. */
   getAccess(owner: ConnectionOwner, server: ConnectionServer): Access | Promise<Access>;
   /**
    * The server refused a request with this token. 401: the token is renewed, at most once a minute. If the new token is also
-   * refused, `isRefusedItself` asks the server itself whether it refuses the token, at most once a minute; only then is a login
+   * refused, `isRefusedItself` checks whether the server itself refuses the token, at most once a minute; only then is a login
    * needed. 403 with `insufficient_scope`: a login is needed for the scopes. Resolves to the access to continue with, which is
    * the same if no other token is available. None of this affects other callers, unless a login is needed. Never rejects.
    */
@@ -244,7 +244,7 @@ export interface Connecting {
 /** Tells the person and the operator why a connection cannot be made. Never a secret. */
 export class ConnectionProblem extends Error {
   override readonly name = 'ConnectionProblem';
-  /** The party at fault: decides the page's status and advice. */
+  /** The party at fault: determines the page's status and advice. */
   readonly fault: 'browser' | 'person' | 'server' | 'operator' | 'gateway';
 
   /** `message` names server and hop, and says what to do. */

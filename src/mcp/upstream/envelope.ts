@@ -106,7 +106,7 @@ function describeCall({ trace, onProgress }: Enveloped, token: number): JsonObje
 // §18.6: the headers of a request: those from the configuration and the credentials, and those that MCP requires. None of them
 // comes from the client's request.
 
-/** Headers of a connection, or decided by the transport (RFC 9110 §7.6.1). */
+/** Headers of a connection, or set by the transport (RFC 9110 §7.6.1). */
 const OWN_TO_TRANSPORT = new Set([
   'accept',
   'connection',

@@ -93,17 +93,17 @@ const FAILURES: Readonly<
   timeout: {
     tell: (server) =>
       `${server} did not answer in time, and was told to cancel the call. It may have done a part of it.`,
-    advice: 'Where its calls take that long, raise its "timeout" in the configuration file.',
+    advice: 'If its calls take that long, raise its "timeout" in the configuration file.',
   },
   session_lost: {
     tell: (server) =>
-      `${server} had lost its session with the gateway, probably because it was started anew. A new one has been opened. This call may or may not have been carried out, and was not sent again: check that before you repeat it.`,
+      `${server} had lost its session with the gateway, probably because it was restarted. A new one has been opened. This call may or may not have been carried out, and was not sent again: check that before you repeat it.`,
     advice:
-      'It should answer 404 to a session that it does not know (MCP "Session Management"): then the gateway opens a new session and sends the call again.',
+      'It should answer 404 to a session that it does not know (MCP "Session Management"), so that the gateway opens a new session and sends the call again.',
   },
   invalid: {
     tell: (server, reason) =>
-      `${server} gave no valid answer: ${reason}. Call again; if it goes on, tell whoever runs that server.`,
+      `${server} gave no valid answer: ${reason}. Call again; if this continues, tell the operator of that server.`,
     advice: 'Its own log may say why.',
   },
   overloaded: {
@@ -136,7 +136,7 @@ export const toUrlRequired = (
     ? nameAskerInError(server, error)
     : {
         code: -32603,
-        message: `${server} needs its user to open a page first, for example to log in or to agree, and this client cannot be sent there. Use a client that supports elicitation by URL, or ask whoever runs the gateway for another way.`,
+        message: `${server} needs its user to open a page first, for example to log in or to agree, and this client cannot be sent there. Use a client that supports elicitation by URL, or ask the operator of the gateway for another way.`,
       };
 
 /** Ends a call that cannot be passed on; `message` is for the client's model. */

@@ -82,7 +82,7 @@ export interface RelayedCall {
 
 // Notifications of a server about a call, passed on to its client. Hostile input: invalid ones are dropped.
 
-/** The progress token is the gateway's own towards the server; the context has the client's. */
+/** The server only knows the gateway's own progress token; the client's is in `context`. */
 export function passProgress(
   context: Pick<Context, 'progress'>,
   { progress, total, message }: JsonObject,
@@ -111,7 +111,10 @@ export function findQuestionProblem(
   capabilities: ClientCapabilities,
 ): JsonRpcErrorObject | undefined {
   if (!isQuestionMethod(method))
-    return { code: METHOD_NOT_FOUND, message: 'Clients of the gateway cannot be asked this.' };
+    return {
+      code: METHOD_NOT_FOUND,
+      message: 'Clients of the gateway do not accept this request.',
+    };
   // MCP 2025-11-25 "Elicitation", "Sampling": a mode, or tools, that were not declared are invalid params.
   if (method === 'elicitation/create' && params.mode === 'url')
     return capabilities.elicitationUrl === true
@@ -165,7 +168,7 @@ export function readQuestions(
   return Object.fromEntries(
     entries.map(([key, written]) => {
       const question =
-        readQuestion(written) ?? refuse(`${server} asked something that cannot be read.`);
+        readQuestion(written) ?? refuse(`${server} sent a question that cannot be read.`);
       check?.(question);
       return [key, question];
     }),

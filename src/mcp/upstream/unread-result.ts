@@ -34,7 +34,7 @@ interface ResultBytes {
 }
 
 /**
- * The result, of which only short members are parsed. Its members can be read and enumerated like those of any object.
+ * The result, with only its short members parsed. Its members can be read and enumerated like those of any object.
  * Undefined if the gateway has to know its content: its links, its continuation, or the parts that clients cannot read.
  *
  * Reading a member throws a GatewayError `upstream_error` if one of its strings is not valid JSON.

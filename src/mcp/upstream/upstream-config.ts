@@ -13,7 +13,7 @@ export interface ServersConfig {
   readonly maxNameLength: number;
   /** `strict`: only letters, digits, `_` and `-`; anything else becomes `_`. */
   readonly names: 'own' | 'strict';
-  /** In the file's order, which decides precedence if names collide. */
+  /** In the file's order, which determines precedence if names collide. */
   readonly servers: readonly UpstreamConfig[];
 }
 
@@ -43,7 +43,7 @@ export interface UpstreamConfig {
   readonly tools: ToolSelection;
 }
 
-/** Selects the tools of a server that are served, by globs for its own names; case counts. */
+/** Selects which of a server's tools are served, by case-sensitive globs for the server's own tool names. */
 export interface ToolSelection {
   /** `['*']` by default. */
   readonly include: readonly string[];

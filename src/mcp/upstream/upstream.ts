@@ -62,7 +62,7 @@ export type UpstreamRuntime = Pick<
   'config' | 'clock' | 'log' | 'metrics' | 'fetch' | 'store' | 'getSeal'
 >;
 
-/** The caller on whose behalf a server is asked. */
+/** The caller on whose behalf a server is queried. */
 export interface UpstreamCaller {
   /** Undefined for the gateway itself, and without authentication. */
   readonly user: UserContext | undefined;
@@ -167,7 +167,7 @@ export interface UpstreamListener {
 
 /** §24: a server that users log in to themselves: the connection of each caller, and its state. */
 export interface UpstreamLogins {
-  /** Not a promise if the connection is at hand. Never rejects. */
+  /** Synchronous if the connection is cached. Never rejects. */
   getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess>;
   /** The last known one, without a request. */
   peekConnectionId(caller: UpstreamCaller): string | undefined;
@@ -252,7 +252,7 @@ export class ConnectionNeeded extends CredentialError {
   readonly scopes: readonly string[] | undefined;
 
   constructor({ why, scopes }: Pick<ConnectionNeeded, 'why' | 'scopes'>) {
-    super(why ?? 'its user has not logged in at it');
+    super(why ?? 'its user has not logged in to it');
     this.why = why;
     this.scopes = scopes;
   }

@@ -149,7 +149,7 @@ export function withholdRoots(upstream: Upstream, log: Log): Upstream {
   const noteQuestion = () =>
     warnOnce(
       'roots',
-      `The MCP server ${config.name} asks for roots, the folders that its callers work on, and is not told them. If it may know them, set "roots": true for it in the configuration file.`,
+      `The MCP server ${config.name} requests roots, the folders that its callers work on, and does not get them. If it may know them, set "roots": true for it in the configuration file.`,
       { server: config.name },
     );
 

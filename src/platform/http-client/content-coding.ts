@@ -27,7 +27,7 @@ export function readCoding(header: string): ContentCoding {
   const name = names.filter((one) => !MEANINGLESS.test(one)).join(', ');
   if (name === '') return { kind: 'none', name };
   if (KNOWN.test(name)) return { kind: 'known', name };
-  return { kind: 'unknown', name: SHOWN.test(name) ? name : 'of another name' };
+  return { kind: 'unknown', name: SHOWN.test(name) ? name : '(invalid name)' };
 }
 
 const trim = (text: string) => text.trim();
@@ -128,7 +128,7 @@ export class BodyDecoder {
     this.reader.onWaiting();
   }
 
-  /** No more bytes follow; `task` runs once all are decoded. */
+  /** No more bytes follow; `task` runs after all are decoded. */
   finish(task: () => void): void {
     this.hasAll = true;
     if (this.decoder === undefined || this.hasEnded) task();

@@ -95,7 +95,7 @@ export class ResponseReader {
    */
   read(bytes: Buffer): void {
     const { state } = this;
-    if (state === 'idle' || state === 'complete') fail('it sent what no request asked for');
+    if (state === 'idle' || state === 'complete') fail('it sent bytes that no request asked for');
     const input = this.held === undefined ? bytes : Buffer.concat([this.held, bytes]);
     this.held = undefined;
     let end = 0;
@@ -183,7 +183,7 @@ export class ResponseReader {
     return end + HEAD_END.length;
   }
 
-  /** Decides the length of the body (RFC 9112 §6.3). */
+  /** Determines the length of the body (RFC 9112 §6.3). */
   private frame(status: number, headers: IncomingHttpHeaders, isCurrent: boolean): State {
     const { 'transfer-encoding': coding, 'content-length': length } = headers;
     if (coding !== undefined && (length !== undefined || !isCurrent || !CHUNKED.test(coding)))

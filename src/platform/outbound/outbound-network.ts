@@ -74,7 +74,7 @@ export function openOutboundNetwork({
 
   return {
     async fetch(address, init) {
-      if (isClosed) throw new PoolClosed('the gateway asks nobody any more');
+      if (isClosed) throw new PoolClosed('the gateway no longer sends requests');
       const url = new URL(address);
       if (!/^https?:$/.test(url.protocol)) throw new Error('its address is neither http nor https');
       if (url.username + url.password !== '') throw new Error('its address has a user');

@@ -48,13 +48,17 @@ const toolsMembers = {
   include: defineMember(
     'include',
     globs,
-    'The tools that are served: names of the server’s own, in which * is any text.',
+    'The tools that are served: the server’s own names, in which * is any text.',
   ),
-  exclude: defineMember('exclude', globs, 'The tools that are not served. It wins over include.'),
+  exclude: defineMember(
+    'exclude',
+    globs,
+    'The tools that are not served. Takes precedence over include.',
+  ),
   describe: defineMember(
     'describe',
     record(freeText(), { allowed: 'an object of descriptions by tool name' }),
-    'Descriptions in place of the server’s, by the tool’s own name.',
+    'Descriptions that replace the server’s, by the tool’s own name.',
   ),
 };
 
@@ -90,7 +94,7 @@ export const commonMembers = {
       PREFIX_PATTERN,
       'up to 32 letters, digits, hyphens, underscores and dots that begin and end with a letter or digit, or "" for none',
     ),
-    'Before the names of its tools and prompts, in place of the server’s name.',
+    'The prefix of the names of its tools and prompts, instead of the server’s name.',
   ),
   timeout: defineMember(
     'timeout',
@@ -100,22 +104,22 @@ export const commonMembers = {
   required: defineMember(
     'required',
     trueOrFalse,
-    'Whether the gateway is ready only while the server can be reached.',
+    'true: the gateway is ready only while the server can be reached.',
   ),
   era: defineMember(
     'era',
     choice('auto', 'session', 'stateless'),
-    'How the gateway speaks to it: with sessions (MCP up to 2025-11-25), stateless (2026-07-28), or, as auto, stateless where it can. session helps with a server of both whose tools ask only in sessions.',
+    'The era that the gateway uses with it: session (MCP up to 2025-11-25), stateless (2026-07-28), or auto, which is stateless if possible. session helps if the server supports both, and its tools ask the user only in sessions.',
   ),
   roots: defineMember(
     'roots',
     trueOrFalse,
-    'Whether it is told the roots of clients: paths on their machines. They may replace what it lets its callers read.',
+    'true: it gets the roots of clients, paths on their machines. They may replace the folders that it lets its callers read.',
   ),
   tools: defineMember(
     'tools',
     toolsShape,
-    'Which of its tools are served, and how they are described.',
+    'Selects the tools that are served, and replaces their descriptions.',
   ),
 };
 

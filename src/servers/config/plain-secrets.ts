@@ -46,8 +46,8 @@ export function describePlainSecrets(fileName: string, root: FileNode): readonly
   ].join(', ');
   const said =
     secrets.length === 1
-      ? `${places} looks like a secret, and whoever reads this file has it. Put it into .env (or the environment), and write a variable in its place: \${NAME}.`
-      : `these look like secrets, and whoever reads this file has them: ${places}. Put them into .env (or the environment), and write a variable in place of each: \${NAME}.`;
+      ? `${places} looks like a secret, and anyone who can read this file has it. Put it into .env (or the environment), and write a variable instead: \${NAME}.`
+      : `these look like secrets, and anyone who can read this file has them: ${places}. Put them into .env (or the environment), and write a variable instead of each: \${NAME}.`;
   return [`${fileName}:${first.line}: ${said} postern init --servers ${fileName} does that.`];
 }
 

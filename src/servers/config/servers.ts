@@ -152,7 +152,7 @@ function checkName(
   // Only a hash would distinguish their tools, and a server could forge a collision with a chosen name.
   else if (likeness !== undefined)
     members.report(
-      `Where its names are cut ("maxNameLength": ${maxNameLength}), the first ${kept} characters would be those of ${likeness.config.name} (line ${likeness.members.line}). Give one of them a shorter "prefix".`,
+      `If its names are cut ("maxNameLength": ${maxNameLength}), the first ${kept} characters would be those of ${likeness.config.name} (line ${likeness.members.line}). Give one of them a shorter "prefix".`,
       commonMembers.prefix,
     );
 }
@@ -204,7 +204,7 @@ const TOLD_TYPES = TRANSPORTS.toReversed().flatMap(({ types }) =>
 );
 const USE_TYPE = `Postern has "type" for this: ${TOLD_TYPES.join(' or ')}.`;
 const NO_USER_LOGIN =
-  'Postern cannot log in at this server for its users yet. Give it a token with "headers", or remove this.';
+  'Postern cannot log in to this server for its users yet. Give it a token with "headers", or remove this.';
 
 /** Members that other programs' configuration files have, with the Postern equivalent. */
 const REPLACED_SERVER_MEMBERS: Readonly<Record<string, string>> = {

@@ -29,7 +29,7 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   readonly summary: string;
   /**
    * Members of `auth` in addition to `type`. Types with the same member share one object (`AUDIENCE`). A secret is declared by
-   * its shape (`freeText({ isSecret: true })`): then it is never shown, and the file gets a warning if it is in plain text.
+   * its shape (`freeText({ isSecret: true })`), so it is never shown, and the file gets a warning if it is in plain text.
    */
   readonly members: readonly Member<unknown>[];
   /** Required members: `read` reports `"x" is missing` for each of these, and for no other. */
@@ -45,7 +45,7 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   /** Requirements on the settings. */
   readonly requirements: readonly Requirement<Auth>[];
   /**
-   * True if its tokens or signatures identify the caller: then each user has separate lists and a separate session, and a refusal
+   * True if its tokens or signatures identify the caller, so each user has separate lists and a separate session, and a refusal
    * concerns that user only.
    */
   readonly isOfCaller: boolean;
@@ -86,7 +86,7 @@ export type NeededSettings = Pick<Config, 'admin' | 'auth' | 'oauth' | 'store'>;
 /** Sources of callers' tokens. */
 export interface CallerTokens {
   readonly getProviderToken: GetProviderToken;
-  /** Undefined without a provider: then tokens cannot be exchanged. */
+  /** Undefined without a provider, so tokens cannot be exchanged. */
   readonly metadata: ProviderMetadata | undefined;
   /** Undefined if users cannot connect: without OAUTH_MODE=broker, and in commands. */
   readonly connections: ConnectionTokens | undefined;
@@ -182,7 +182,7 @@ const NO_PROVIDER_TOKEN =
 const audience = defineMember(
   'audience',
   nonBlank('the name of an audience'),
-  'For whom the token is.',
+  'The audience of the token.',
 );
 
 /** `audience`, for types that require one. */

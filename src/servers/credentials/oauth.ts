@@ -34,14 +34,14 @@ const EXAMPLE = 'https://login.example.com';
 const endpoint = text(
   textWith(
     (given) => httpUrl.parse(given) !== undefined && isSafeForTokens(given),
-    `an https URL in ASCII, without user info and fragment, such as ${EXAMPLE}; http on localhost, 127.0.0.1 or [::1] alone`,
+    `an https URL in ASCII, without user info or fragment, such as ${EXAMPLE}; http on localhost, 127.0.0.1 or [::1] alone`,
   ),
   { pattern: '^https?://' },
 );
 
 const endpointMembers = {
-  authorizationUrl: defineMember('authorizationUrl', endpoint, 'Where users log in.'),
-  tokenUrl: defineMember('tokenUrl', endpoint, 'Where the gateway gets tokens.'),
+  authorizationUrl: defineMember('authorizationUrl', endpoint, 'The URL where users log in.'),
+  tokenUrl: defineMember('tokenUrl', endpoint, 'The URL where the gateway gets tokens.'),
 };
 
 const endpointsShape: Shape<ConfiguredAuthorizationServer> = object({
@@ -75,7 +75,7 @@ const authorizationServerShape: Shape<ConfiguredAuthorizationServer> = {
       return report(
         place,
         node.line,
-        'This is the address of its metadata. Write the issuer, which that document names: mostly what stands before /.well-known/.',
+        'This is the address of its metadata. Write the issuer that this document names: usually the part before /.well-known/.',
       );
     return issuer === undefined ? undefined : { issuer };
   },
@@ -140,7 +140,7 @@ const members = {
   clientId: defineMember(
     'clientId',
     nonBlank('the id of a client at the server’s authorization server'),
-    'The gateway’s client at the server’s authorization server. Left out, the gateway registers itself.',
+    'The gateway’s client at the server’s authorization server. Default: the gateway registers itself.',
   ),
   clientSecret: defineMember(
     'clientSecret',
@@ -150,47 +150,47 @@ const members = {
   authorizationServer: defineMember(
     'authorizationServer',
     authorizationServerShape,
-    'Where users log in: its issuer, or its endpoints where it has no metadata. Left out, the server names it.',
+    'The issuer where users log in, or its endpoints if it has no metadata. Default: the one that the server names.',
   ),
   scopes: defineMember(
     'scopes',
     list(
-      text(textWith(isScopeToken, 'one scope, without spaces and quotes'), {
+      text(textWith(isScopeToken, 'one scope, without spaces or quotes'), {
         pattern: '^[\\x21\\x23-\\x5B\\x5D-\\x7E]+$',
       }),
-      { allowed: 'a list of scopes, such as ["read", "write"]; an empty one asks for none' },
+      { allowed: 'a list of scopes, such as ["read", "write"]; an empty one requests none' },
     ),
-    'What to ask users for. Left out, what the server names.',
+    'The scopes to request. Default: those that the server names.',
   ),
   resource: defineMember(
     'resource',
     resource,
-    'What the tokens are for (RFC 8707). Left out, what the server calls itself; false where its authorization server refuses to be told.',
+    'The resource that the tokens are for (RFC 8707). Default: the resource that the server names; false if its authorization server refuses the parameter.',
   ),
   parameters: defineMember(
     'parameters',
     parameters('an object of parameters, such as { "access_type": "offline" }'),
-    'More parameters of the authorization request.',
+    'Additional parameters of the authorization request.',
   ),
   tokenParameters: defineMember(
     'tokenParameters',
     parameters('an object of parameters, such as { "audience": "wiki" }'),
-    'More parameters of token requests.',
+    'Additional parameters of token requests.',
   ),
   clientAuth: defineMember(
     'clientAuth',
     choice('none', 'post', 'basic', 'private_key_jwt'),
-    'How the gateway’s client says who it is. Left out, what the authorization server takes.',
+    'How the gateway’s client authenticates. Default: a method that the authorization server accepts.',
   ),
   assertionAudience: defineMember(
     'assertionAudience',
     choice('issuer', 'endpoint'),
-    'For whom the assertions of private_key_jwt are: the issuer, or the endpoint that each is sent to.',
+    'The audience of private_key_jwt assertions: the issuer, or the endpoint that each is sent to.',
   ),
   redirectUri: defineMember(
     'redirectUri',
     choice('server', 'common'),
-    'Where the browser comes back to: an address of this server’s own, or the one of all servers, which needs an authorization server that sends iss (RFC 9207).',
+    'The address that the browser returns to: one only for this server, or one shared by all servers, which needs an authorization server that sends iss (RFC 9207).',
   ),
   pkce: defineMember(
     'pkce',
@@ -200,27 +200,27 @@ const members = {
   owner: defineMember(
     'owner',
     choice('user', 'shared'),
-    'Whose the connection is: each user’s, or one that an operator makes for everybody.',
+    'The owner of the connection: each user has one, or an operator makes one for everybody.',
   ),
   list: defineMember(
     'list',
     choice('anonymous', 'shared'),
-    'Who asks for the lists that are shown before a user connects: a request without a login, or the shared connection.',
+    'The way to get the lists that are shown before a user connects: by a request without a login, or by the shared connection.',
   ),
   accounts: defineMember(
     'accounts',
     wholeNumber(1, 1, { ...integer(1, 1), allowed: '1: a user has one account at a server' }),
-    'How many accounts a user may connect.',
+    'The number of accounts that a user may connect.',
   ),
   allowPrivate: defineMember(
     'allowPrivate',
     trueOrFalse,
-    'Whether what the server names, such as its authorization server, may have an address that is not public.',
+    'true: addresses that the server names, such as its authorization server, do not have to be public.',
   ),
 } as const;
 
 const KNOWS_WHO =
-  'only with tokens of its own does the gateway know who somebody is without asking the provider.';
+  'only with its own tokens can the gateway identify a user without contacting the provider.';
 
 export const oauth = defineCredentialType<ConnectionAuth>({
   type: 'oauth',
@@ -295,7 +295,7 @@ function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: M
   const hasMetadata = authorizationServer === undefined || 'issuer' in authorizationServer;
   if (!hasMetadata && !has(members.clientId))
     reportAt(
-      'Where the endpoints are named, the gateway cannot register itself: create a client there, and add its "clientId".',
+      'If the endpoints are configured, the gateway cannot register itself: create a client there, and add its "clientId".',
       members.authorizationServer,
     );
   if (auth.redirectUri === 'common' && !has(members.clientId))
@@ -310,7 +310,7 @@ function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: M
     );
   if (!pkce && !hasSecret)
     reportAt(
-      'false needs a "clientSecret": without PKCE and a secret, whoever sees the code of a login could use it.',
+      'false needs a "clientSecret": without PKCE or a secret, anyone who sees the code of a login could use it.',
       members.pkce,
     );
   if (hasSecret && (clientAuth === 'none' || clientAuth === 'private_key_jwt'))

@@ -43,7 +43,7 @@ const scopeMember = defineMember(
     ),
     { pattern: '\\S' },
   ),
-  'The scopes to ask for, with token-exchange.',
+  'The scopes to request, with token-exchange.',
 );
 
 export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
@@ -65,7 +65,7 @@ export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
       checkedAt: 'start',
       isMet: ({ oauth }) => oauth.providerClient.id !== undefined,
       problem:
-        'needs OAUTH_CLIENT_ID, and with most providers OAUTH_CLIENT_SECRET: the client by which the gateway asks the provider for tokens.',
+        'needs OAUTH_CLIENT_ID, and with most providers OAUTH_CLIENT_SECRET: the client with which the gateway requests tokens from the provider.',
     },
     {
       checkedAt: 'start',
@@ -210,7 +210,7 @@ function readEnd({ grant, claims: { exp } }: UserContext) {
   return typeof exp === 'number' ? exp * 1000 : undefined;
 }
 
-const UNREACHABLE = 'the identity provider could not be asked for access to it';
+const UNREACHABLE = 'the identity provider could not be reached to get access to it';
 
 const REFUSED =
   'the identity provider gives this login no access to it; only the operator of this service can change that';

@@ -1,5 +1,5 @@
 // §24.3: a call to a server that the user has not logged in to leads to the login: a client that can open pages is asked to, and
-// the call continues once the user has logged in; any other client gets a link to show.
+// the call continues when the user has logged in; any other client gets a link to show.
 
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
@@ -81,7 +81,7 @@ function checkAccepted(server: string, response: unknown) {
   if (action === 'accept') return;
   const who = action === 'decline' ? 'The user declined to log in' : 'The user did not log in';
   throw new CallRefusedError(
-    `${who} at ${server}, so nothing was done. Do not call again unless the user asks you to.`,
+    `${who} to ${server}, so nothing was done. Do not call again unless the user asks you to.`,
   );
 }
 
@@ -99,7 +99,7 @@ async function wait(
   throw new CallRefusedError(
     outcome === 'declined'
       ? `The user declined to connect ${link.server}, so nothing was done. Do not call again unless the user asks you to.`
-      : `The user did not log in at ${link.server} in time, so nothing was done. Call again once the user is ready to.`,
+      : `The user did not log in to ${link.server} in time, so nothing was done. Call again once the user is ready to.`,
   );
 }
 
@@ -188,7 +188,7 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
   const ids = createBoundedMap<string, string>('connectedUsers');
   const listenings = new Set<{ readonly caller: UpstreamCaller; restart(): Promise<void> }>();
 
-  /** Not a promise if the connection is at hand, as it nearly always is: then lists at hand are also found without waiting. */
+  /** Synchronous if the connection is cached, as it nearly always is, so that cached lists are also found without waiting. */
   function getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess> {
     const access = logins.getAccess(caller);
     return access instanceof Promise

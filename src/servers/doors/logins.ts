@@ -45,18 +45,18 @@ const toOwner = ({ sub, issuer }: UserContext): ConnectionOwner => ({ sub, issue
 
 const NOBODY: LoginAccess = {
   kind: 'impossible',
-  reason: 'each user logs in at it, which requires a running gateway with OAUTH_MODE=broker',
+  reason: 'each user logs in to it, which requires a running gateway with OAUTH_MODE=broker',
 };
 
 const UNKNOWN: LoginAccess = {
   kind: 'impossible',
-  reason: 'each user logs in at it, and this caller has not logged in here',
+  reason: 'each user logs in to it, and this caller has not logged in here',
 };
 
 const MACHINE: LoginAccess = {
   kind: 'impossible',
   reason:
-    'each user logs in at it in a browser, and a client that logs in as itself has none; only the operator of this service can change that ("owner": "shared")',
+    'each user logs in to it in a browser, and a client that logs in as itself has none; only the operator of this service can change that ("owner": "shared")',
 };
 
 /** Why nothing is sent. */

@@ -16,7 +16,7 @@ const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, looks: 1 };
 
 /**
  * Derived from the outcomes of requests. The failure of one caller's request only concerns that caller: except for failed
- * connections, only the gateway's own request, `probe`, decides that a server is down; it then rejects with an UpstreamError.
+ * connections, only the gateway's own request, `probe`, can show that a server is down; it then rejects with an UpstreamError.
  */
 export function createAvailability(
   { clock, log }: ClockAndLog,
@@ -89,8 +89,8 @@ export function createAvailability(
   }
 
   /**
-   * A failure may mean that the server is down: probes it at once, but less and less often while each probe finds it up: then a
-   * tool is failing, not the server.
+   * A failure may mean that the server is down: probes it at once, but less and less often while each probe finds it up: in
+   * that case a tool is failing, not the server.
    */
   function suspect() {
     if (state.isUp === false || isClosed || isProbing || cancelLook !== undefined) return;
@@ -122,7 +122,7 @@ export function createAvailability(
   }
 
   return {
-    /** `isUp` is undefined until the first attempt. Code that checks it on each call holds this object. */
+    /** `isUp` is undefined until the first attempt. Code that checks it on every call holds this object. */
     state,
     /** For calls while it is down. */
     createDownError: () => new UpstreamError('unavailable', downReason),

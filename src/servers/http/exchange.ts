@@ -67,7 +67,7 @@ export interface ExchangeListener {
   onStart?(headers: IncomingHttpHeaders, status: number): void;
   /** An event with a name other than that of messages. */
   onNamedEvent?(name: string, data: string): void;
-  /** Keeps the position in a stream; called once the server gives one. Undefined if the stream is not resumed. */
+  /** Keeps the position in a stream; called when the server gives one. Undefined if the stream is not resumed. */
   openCursor?(): EventCursor | undefined;
 }
 
@@ -102,7 +102,7 @@ export class Exchange
   private readonly listener: ExchangeListener;
   private sent: SentRequest | undefined = undefined;
   private status = 0;
-  /** False for a refusal, and for a message that has no answer: then the status is enough. */
+  /** False for a refusal, and for a message that has no answer, where the status is enough. */
   private needsBody = true;
   private answerHeaders: IncomingHttpHeaders = NO_HEADERS;
   private decoder: BodyDecoder | undefined = undefined;
@@ -230,7 +230,7 @@ export class Exchange
   }
 
   onWaiting(): void {
-    // The last write of a decoder that was stopped may still be reported: then nothing would end the count.
+    // The last write of a decoder that was stopped may still be reported, and nothing would end that count.
     if (!this.isOver) this.countKept(0);
   }
 

@@ -107,15 +107,15 @@ function describeRefusal({ status, headers, hadToken, hadLogin }: RefusedAnswer)
   if (status === 304)
     return 'it answered 304, which is for caches: turn caching off in the proxy in front of it';
   if (status >= 300 && status < 400)
-    return `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
+    return `it redirects to a different address (${status}), which is not followed: configure the address where it answers`;
   if (status === 401 && hadLogin)
-    return 'it refused this call (401); the login at it is kept, as what is behind it may have refused, and not the server itself; if it refuses all calls, connect it again';
+    return 'it refused this call (401); the login is kept, because something behind the server may have refused, not the server itself; if it refuses all calls, connect it again';
   if (status === 401 && hadToken)
     return 'it refuses the token in its "headers" (401): check that it is complete (that of an Authorization header begins with "Bearer "), is for this server, and has neither expired nor been revoked';
   if (status === 401 && /\bresource_metadata=/i.test(headers['www-authenticate'] ?? ''))
-    return 'it wants each user to log in at it (401): give it "auth": {"type": "oauth"} in the configuration file, or a token in its "headers"';
+    return 'it requires each user to log in to it (401): give it "auth": {"type": "oauth"} in the configuration file, or a token in its "headers"';
   if (status === 401 || status === 403)
-    return `it refuses the credentials of its "headers" or "auth", or wants some and has none (${status})`;
+    return `it refuses the credentials in its "headers" or "auth", or requires credentials and gets none (${status})`;
   if (status === 404 || status === 405) {
     const type = readMediaType(headers);
     const what = type === undefined ? status : `${status}, ${type}`;

@@ -56,23 +56,31 @@ const OWN_HEADERS = new Set([
 
 export const httpMembers = {
   url: defineMember('url', addressShape, 'The address of the server.'),
-  serverUrl: defineMember('serverUrl', addressShape, 'As url, as other programs call it.'),
-  httpUrl: defineMember('httpUrl', addressShape, 'As url, as other programs call it.'),
+  serverUrl: defineMember(
+    'serverUrl',
+    addressShape,
+    'The same as url, under the name that other programs use.',
+  ),
+  httpUrl: defineMember(
+    'httpUrl',
+    addressShape,
+    'The same as url, under the name that other programs use.',
+  ),
   headers: defineMember(
     'headers',
     requestHeaders(OWN_HEADERS),
     'Headers of each request to the server.',
   ),
-  auth: defineMember('auth', authShape, 'What tells the server who calls.'),
+  auth: defineMember('auth', authShape, 'How the server learns who calls.'),
   ca: defineMember(
     'ca',
     freeText(),
-    'A PEM file with the authorities that may have signed its certificate, in place of the system’s. Relative to the configuration file.',
+    'A PEM file with the authorities that may have signed its certificate, instead of the system’s. Relative to the configuration file.',
   ),
   cookies: defineMember(
     'cookies',
     trueOrFalse,
-    'Whether cookies that it sets in a session are sent back in that session, as a balancer in front of several nodes needs it.',
+    'true: cookies that it sets in a session are sent back in that session, which load balancers with sticky sessions need.',
   ),
 };
 

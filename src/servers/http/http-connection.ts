@@ -35,7 +35,7 @@ const DELETE_TIMEOUT_MS = 2000;
 interface ConnectionPorts extends ServerAccess {
   /** Records the outcome of each call, which shows whether the server can be reached. */
   readonly availability: Pick<Availability, 'state' | 'noteOutcome' | 'noteFailure'>;
-  /** Asks the server itself. @throws UpstreamError */
+  /** Queries the server itself. @throws UpstreamError */
   isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
 }
 
@@ -122,7 +122,7 @@ export function createHttpConnection(
       const refusal = outcome.kind === 'refused' ? findTokenRefusal(outcome) : undefined;
       if (refusal !== undefined && replaceRefusedToken !== undefined && !one.isTrial) {
         const isSessionReplaced = refusal.status === 401 && (await one.replaceSessionIfLost());
-        // The token may have been refused by a service behind the server: the server itself is asked before a login is required.
+        // The token may have been refused by a service behind the server: the server itself is queried before a login is required.
         const hasOther =
           !isSessionReplaced &&
           (await replaceRefusedToken(caller, credentials, refusal, () => isTokenRefused(caller)));
@@ -213,7 +213,7 @@ export function createHttpConnection(
         const listener: ExchangeListener = {
           caller,
           cookies: session.cookies,
-          /** Some servers omit the length of the body: then it ends with the connection. */
+          /** Some servers omit the length of the body, so it ends with the connection. */
           onStart(answered, status) {
             resolve({ kind: 'complete', status, headers: answered });
             cancelTimer();

@@ -229,7 +229,7 @@ function createStreamableHttp(
     return era;
   }
 
-  /** Asks the server. Single flight for callers of one audience. @throws UpstreamError */
+  /** Queries the server. Single flight for callers of one audience. @throws UpstreamError */
   function detectEra(caller: UpstreamCaller) {
     const audience = nameAudience(caller);
     return detections.run(audience, async () => {
@@ -265,10 +265,10 @@ function createStreamableHttp(
     }
   }
 
-  /** Asks the server again, unless it was asked just now. */
+  /** Queries the server again, unless it was queried just now. */
   async function hasChangedEra(caller: UpstreamCaller, before: Era) {
     const { current, askedAt } = findOrAdd(nameAudience(caller));
-    // Another request, which was refused at the same time, may have asked.
+    // Another request, which was refused at the same time, may have queried it.
     if (current !== before) return true;
     if (clock.monotonic() - askedAt < ASK_AGAIN_MS) return false;
     return (await detectEra(caller)) !== before;
@@ -305,14 +305,14 @@ function createStreamableHttp(
 
     async describe(caller) {
       if (descriptions.findCurrent(caller) === undefined) await shakeHands(caller);
-      // Another replica may have opened the session: the server is asked again, once for callers of one audience.
+      // Another replica may have opened the session: the server is queried again, once for callers of one audience.
       if (descriptions.findCurrent(caller) === undefined)
         await introductions.run(nameAudience(caller), () =>
           eras[findEra(caller) ?? 'session'].introduce(caller),
         );
       const description = descriptions.find(caller);
       if (description !== undefined) return description;
-      throw new UpstreamError('unavailable', 'it does not say what it is');
+      throw new UpstreamError('unavailable', 'it does not describe itself');
     },
     peekDescription: descriptions.find,
 

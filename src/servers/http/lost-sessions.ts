@@ -98,7 +98,7 @@ class RefusedAlike extends UpstreamError {
   }
 }
 
-// Decides from a refusal whether a session is lost, so that the request was not run and may be sent again, or may be lost.
+// Determines from a refusal whether a session is lost, so that the request was not run and may be sent again, or may be lost.
 
 /** True if a handshake failed because of the server's answer: a connection failure has a cause. */
 export const isAnswered = (error: unknown): boolean =>
@@ -137,7 +137,7 @@ const OF_REQUEST: ReadonlySet<number> = new Set([413, 429]);
 /** 2026-07-28: `HeaderMismatch`, `MissingRequiredClientCapability`, `UnsupportedProtocolVersion`. */
 const ERA_CODES: readonly unknown[] = [-32020, -32021, -32022];
 
-/** True if it may come from a server of the stateless era, which then has to be asked. */
+/** True if it may come from a server of the stateless era, which then has to be queried. */
 export const isOfOtherEra = (outcome: CallOutcome): boolean =>
   outcome.kind === 'refused' &&
   [400, 404, 405].includes(outcome.status) &&

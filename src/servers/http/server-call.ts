@@ -44,7 +44,7 @@ interface CallConnection {
   readonly clock: Clock;
   /** Warns about a message that no call is waiting for. */
   readonly onStray: (words: string) => void;
-  /** Opens a GET stream; undefined once the server may no longer be asked. */
+  /** Opens a GET stream; undefined once the server may no longer be queried. */
   reopen(listener: ExchangeListener, headers: RequestHeaders): Promise<() => void> | undefined;
 }
 
@@ -238,7 +238,7 @@ export class ServerCall implements ExchangeListener {
 
   private async answer(request: ServerRequest): Promise<void> {
     if (this.answering >= MAX_OPEN_REQUESTS) {
-      this.connection?.onStray(`it asks more than ${MAX_OPEN_REQUESTS} things at once`);
+      this.connection?.onStray(`it sends more than ${MAX_OPEN_REQUESTS} requests at once`);
       return;
     }
     this.answering += 1;
@@ -277,7 +277,7 @@ function NOTHING() {}
 const ENDED: UpstreamRequest = { method: '', params: {}, signal: new Cancellation(), trace: {} };
 
 const createAbortedError = () =>
-  new UpstreamError('aborted', 'nobody waits for its answer any more');
+  new UpstreamError('aborted', 'nobody is waiting for its answer any more');
 
 export type CallOutcome =
   | { readonly kind: 'result'; readonly result: JsonObject; readonly headers: IncomingHttpHeaders }
@@ -315,7 +315,7 @@ const REMEMBERED_IDS = 32;
 const MAX_FAILURES = 6;
 
 /**
- * `open` opens a stream that begins after this event; it returns undefined once the server may no longer be asked. `reader` gets
+ * `open` opens a stream that begins after this event; it returns undefined once the server may no longer be queried. `reader` gets
  * the messages, and the end.
  */
 function createResumption(

@@ -192,7 +192,7 @@ export function speakSessionEra(
       const mayBeForeign = attempt === 1 && (isLost || isOfOtherEra(outcome));
       if (mayBeForeign && (await hasChangedEra(caller, 'session')))
         return sendAnew(caller, request);
-      // The server may also have lost the session of another replica: then a third attempt opens one for this replica.
+      // If the server has also lost the session of another replica, a third attempt opens one for this replica.
       if (isLost && (attempt === 1 || (attempt === 2 && session.isFromStore))) {
         session = await sessions.replace(caller, session);
         continue;

@@ -87,7 +87,7 @@ export function createSessionStream(
       session.refusesStream = !streamed.has(session);
       return 'never';
     }
-    // It may have been ended on another replica, together with the client's session: then no replacement is needed.
+    // If it was ended on another replica, together with the client's session, no replacement is needed.
     const { sessionId } = caller;
     if (sessionId !== undefined && !(await isSessionActive(sessionId))) return 'never';
     // Servers without such streams answer each with 404.

@@ -61,7 +61,9 @@ export function createSseProtocol(
   const descriptions = createDescriptions(config, availability);
   let cancelSweep: (() => void) | undefined;
   const onStrayAnswer = createWarnThrottle(clock, () =>
-    log.warn(`The MCP server ${name} answers what nobody asked; that is dropped`, { server: name }),
+    log.warn(`The MCP server ${name} sent an answer that no request asked for; it is dropped`, {
+      server: name,
+    }),
   );
   const onNoMessage = createWarnThrottle(clock, () =>
     log.warn(`The MCP server ${name} sends events that are no messages of MCP; they are dropped`, {
@@ -388,7 +390,7 @@ async function openSseChannel(
   }
 }
 
-const FOREIGN_ENDPOINT = 'it names an address elsewhere for what it is told';
+const FOREIGN_ENDPOINT = 'it names an address at another origin for messages to it';
 
 /** A different origin could be anywhere, and must not receive the credentials. */
 function findPath(data: string, url: string) {

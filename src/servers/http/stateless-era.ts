@@ -45,7 +45,7 @@ export interface Protocol
   /** @throws UpstreamError while the server is unavailable. */
   probe(): Promise<void>;
   /**
-   * True if the server itself refuses the token of the caller. Asks with one of the gateway's own requests, outside clients'
+   * True if the server itself refuses the token of the caller. Checks with one of the gateway's own requests, outside clients'
    * sessions.
    *
    * @throws UpstreamError if the server does not say.
@@ -100,10 +100,10 @@ export function createDescriptions(
       if (isPersonal || caller === GATEWAY_CALLER || known === undefined) {
         memory.note(audience, description);
       } else if (known.era !== description.era) {
-        // It was replaced by a different server: the gateway asks that one itself.
+        // It was replaced by a different server: the gateway queries that one itself.
         memory.forget(audience);
       } else if (!isDeepStrictEqual(known, description)) {
-        // The server may say this only to this client. Until the gateway has asked, the common description is used.
+        // The server may say this only to this client. Until the gateway has checked, the common description is used.
         memory.expire(audience);
       }
     },
@@ -142,7 +142,7 @@ export function speakStatelessEra(
   }
 
   return {
-    /** Asks the server what it is. @throws UpstreamError */
+    /** Requests the server's description of itself. @throws UpstreamError */
     discover: (caller: UpstreamCaller) => discover(caller, { isHandshake: true }),
     /** @throws UpstreamError */
     isTokenRefused: async (caller: UpstreamCaller) =>

@@ -136,7 +136,8 @@ function toRawResult(
 }
 
 /**
- * The same for a long result, of which nothing else is parsed. It contains nothing that clients of the session era must not get.
+ * Like `toRawResult`, for a long result of which only `_meta` is parsed. The result contains nothing that clients of the session
+ * era must not get.
  */
 function toRawUnread(
   method: RelayedRequest['method'],

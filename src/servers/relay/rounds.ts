@@ -154,7 +154,7 @@ export function sendToServer(
     onLog: client.logLevel === undefined ? undefined : (said) => client.log(said),
     async onRequest(question, cancelled) {
       if (questions >= MAX_QUESTIONS)
-        throw refuseQuestion(`A call may ask ${MAX_QUESTIONS} questions at once.`);
+        throw refuseQuestion(`A call may ask at most ${MAX_QUESTIONS} questions at once.`);
       questions += 1;
       try {
         const { questionGuards: guards } = client;
@@ -186,7 +186,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
     const { capabilities } = call.caller;
     const waiting = readReply(server, user, relay);
 
-    /** The server may ask while it works: then this request ends, and the call is suspended. */
+    /** If the server asks while it works, this request ends, and the call is suspended. */
     async function sendOpen(params: JsonObject) {
       const { outcome, ...place } = suspendedCalls.begin(
         { user, server, capabilities, params, send: createSend(call, params, context) },
@@ -296,7 +296,7 @@ const toClient = (
 
 /** Servers of the stateless era send no requests: it must just have been replaced by an older server. */
 async function refuseToAsk(): Promise<never> {
-  throw refuseQuestion('A server of MCP 2026-07-28 asks by the result of the call.');
+  throw refuseQuestion('A server of MCP 2026-07-28 asks in the result of the call.');
 }
 
 const toListener = (context: Context): CallListener => ({
@@ -337,7 +337,7 @@ async function readAnswers(
   const passed = await passAnswers(methods, inputResponses, questionGuards).catch(refuseStopped);
   if (!(await redeemAnswers(runtime, once)))
     throw new CallRefusedError(
-      `The answers to what ${server} asked were passed on before, and count once. The call may have been done: check, where it must not be done twice. Call again without the answers.`,
+      `The answers to ${server} were already passed on, and count only once. The call may have run: check this first if it must not run twice. Then call again without the answers.`,
     );
   return {
     inputResponses: passed,
@@ -351,7 +351,7 @@ const callAgain = (server: string) =>
   );
 
 // §18.3: the answers to questions of a stateless server are passed on once (no replay). The server keeps no state for the call,
-// so it could not distinguish a replay from the first time.
+// so it could not distinguish a replay from the original.
 
 /** No `requestState` is valid for longer. */
 const TTL_SECONDS = 3600;

@@ -297,11 +297,11 @@ const ADVICE: Readonly<Record<string, (command: string) => string>> = {
 
 /** The command is not interpreted by a shell. */
 function adviseOnMissing(command: string): string {
-  if (/^~/.test(command)) return `Write \${HOME} in place of ~: no shell expands it.`;
+  if (/^~/.test(command)) return `Write \${HOME} instead of ~: no shell expands it.`;
   if (/\s/.test(command))
     return '"command" is the program alone, and no shell reads it: its arguments belong in "args", a folder in "cwd".';
   if (command.includes('/'))
-    return 'Write its whole path: another one begins at "cwd", or where the gateway was started.';
+    return 'Write its full path: a relative one begins at "cwd", or in the folder where the gateway was started.';
   return 'Install it, add its folder to the PATH of the gateway, or write its whole path in "command".';
 }
 

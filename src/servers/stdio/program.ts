@@ -27,7 +27,7 @@ export interface ProgramHost {
   readonly environment: Env;
   /** Inherited file descriptors of the gateway, as `findInheritedFiles` found them. */
   readonly inheritedFiles: readonly number[];
-  /** Called on each change with the number of a server's processes. */
+  /** Called on every change with the number of a server's processes. */
   onProcessCount?(server: string, count: number): void;
 }
 
@@ -80,7 +80,7 @@ export function openProgram(
       const needsRoots = method === 'roots/list' && !config.roots;
       // The server itself may not say which of its tools are missing for this reason.
       log.warn(
-        `The MCP server ${server} wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users have one process, which cannot say whom it asks. If it may ask, set "isolation": "user"${needsRoots ? ' and "roots": true' : ''} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`,
+        `The MCP server ${server} wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users share one process, which cannot say which user it asks. If it may ask, set "isolation": "user"${needsRoots ? ' and "roots": true' : ''} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`,
         { server },
       );
     },

@@ -352,7 +352,7 @@ function createOpenRequests(clock: Clock) {
   };
 }
 
-export const createAbortedError = () => new UpstreamError('aborted', 'nobody waits any more');
+export const createAbortedError = () => new UpstreamError('aborted', 'nobody is waiting any more');
 
 // §18.3: a process does not say to which request its log messages and server-initiated requests belong.
 

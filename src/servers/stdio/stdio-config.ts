@@ -71,27 +71,27 @@ export const stdioMembers = {
       checkName: (name) =>
         /^[^=\0]+$/.test(name) ? undefined : 'A variable’s name is not empty and has no =.',
     }),
-    'Environment variables, beside PATH, HOME, USER, LANG and TMPDIR.',
+    'Environment variables, in addition to PATH, HOME, USER, LANG and TMPDIR.',
   ),
   cwd: defineMember(
     'cwd',
     freeText(),
-    'The folder it runs in. Relative to the configuration file.',
+    'The folder that it runs in. Relative to the configuration file.',
   ),
   runAs: defineMember(
     'runAs',
     text(systemUser),
-    'The user of the system that it runs as, such as postern-files or 1001:1001, in place of RUN_PROGRAMS_AS.',
+    'The user of the system that it runs as, such as postern-files or 1001:1001, instead of RUN_PROGRAMS_AS.',
   ),
   isolation: defineMember(
     'isolation',
     choice('shared', 'user', 'session'),
-    'For whom there is a process of its own.',
+    'The scope of a process: shared by all, one per user, or one per session.',
   ),
   maxProcesses: defineMember(
     'maxProcesses',
     wholeNumber(1, 1000),
-    'The most processes at once, with isolation user or session.',
+    'The maximum number of processes at once, with isolation user or session.',
   ),
   idleSeconds: defineMember(
     'idleSeconds',
@@ -147,7 +147,7 @@ export async function completeStdio(
   const loading = Object.keys(config.env).filter((name) => LOADS_CODE.test(name));
   if (runAs !== undefined && loading.length > 0)
     members.report(
-      `${loading.join(', ')} cannot be set for a program that runs as another user: setpriv, which changes the user, would load code by it with the rights of the gateway. Set it in a script that starts the program.`,
+      `${loading.join(', ')} cannot be set for a program that runs as a different user: setpriv, which changes the user, would load code from it with the gateway's rights. Set it in a script that starts the program.`,
       stdioMembers.env,
     );
   const cwd = config.cwd === undefined ? undefined : surroundings.resolvePath(config.cwd);

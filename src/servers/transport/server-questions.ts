@@ -44,8 +44,8 @@ export function createServerQuestions() {
     /** The complete response; undefined if the server no longer wants one. Never rejects. */
     answer,
     /**
-     * The same for a question that does not name its call: one of the calls that it may belong to is asked: the first that has no
-     * such question yet. Any of them may be the waiting one, so the deadlines of all of them are paused.
+     * Like `answer`, for a question that does not name its call. It goes to the first call that it may belong to and that has no
+     * such question yet. Any of these calls may be the waiting one, so the deadlines of all of them are paused.
      */
     async answerForOneOf(question: ServerRequest, listAskable: () => readonly Askable[]) {
       const askable = isQuestion(question) ? listAskable() : [];
@@ -102,7 +102,7 @@ async function answerRequest(
 }
 
 const NOT_ATTRIBUTED =
-  'The gateway cannot tell which client to ask: no call that is under way is known to be the one that this belongs to';
+  'The gateway cannot tell which client to ask: this belongs to none of the calls in progress, as far as is known';
 
 /** A call may end before its client has answered: the question may belong to a different call. */
 function askInTurn(

@@ -22,7 +22,7 @@ export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
   readonly types: { readonly all: readonly ServerType[]; readonly told: string };
   /**
    * An entry has one of these, which selects this transport. The first is the one to mention to people. One that may contain a
-   * password is declared secret by its shape (`freeText({ isSecret: true })`): then the file gets a warning if it is in plain
+   * password is declared secret by its shape (`freeText({ isSecret: true })`), so the file gets a warning if it is in plain
    * text.
    */
   readonly addresses: readonly [Member<unknown>, ...Member<unknown>[]];

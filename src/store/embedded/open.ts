@@ -163,7 +163,7 @@ function watchWrites(
   function watchNext() {
     let grace: NodeJS.Timeout | undefined;
     const cancel = clock.after(STALL_MS, () => {
-      const cause = `a write has taken ${STALL_MS / 1000} s, and goes on`;
+      const cause = `a write has taken ${STALL_MS / 1000} s so far`;
       const error = new StoreUnavailable('DATA_DIR cannot be written', { cause });
       grace = setTimeout(() => noteFailure(error), GRACE_MS).unref();
     });

@@ -263,7 +263,7 @@ ${ADMISSION}${addShares}return cjson.encode(replies)
 
 const admitPlainly = createAdmissionScript(IS_ALWAYS_DUE, '', '');
 
-/** For a process that asks Redis less often; others use the plain script, since each function costs every run. */
+/** For a process that queries Redis less often; others use the plain script, since each function costs every run. */
 const admitSparingly = createAdmissionScript(
   IS_SLIDE_DUE,
   TAKE_PERMITS,

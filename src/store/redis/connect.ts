@@ -108,7 +108,7 @@ function connectPrimary(
     if (!isClosed) attempts.again(connectToPrimary);
   });
 
-  // All sentinels are asked, over separate connections: one that is down or frozen delays nothing.
+  // All sentinels are queried, over separate connections: one that is down or frozen delays nothing.
   const outcomes = new Map<SentinelAddress, Outcome>();
   const closers = url.sentinels.map((sentinel) =>
     askSentinel(sentinel, url, clock, (outcome) => {
@@ -175,7 +175,7 @@ function connectPrimary(
   };
 }
 
-// Asks a sentinel for the current primary.
+// Queries a sentinel for the current primary.
 
 /** The primary, as named by a sentinel. */
 interface Primary {

@@ -55,8 +55,8 @@ end
 
 /**
  * For the same script. Leases up to `wanted` permits of the window `KEYS[w]`, as many as a share may have, with `left` remaining
- * requests; returns their number, and when they stop counting. A process uses them within a share's life from the time before it
- * asked, and each counts for a whole window after its use. Rounded up, because `now` was rounded down.
+ * requests; returns their number, and when they stop counting. A process uses them within a share's life from the time before its
+ * request, and each counts for a whole window after its use. Rounded up, because `now` was rounded down.
  */
 export const TAKE_PERMITS = `
 local function keep(key, ms)

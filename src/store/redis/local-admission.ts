@@ -1,4 +1,4 @@
-// Admits requests in this process as far as possible, and asks Redis only for the rest: from its shares of the windows
+// Admits requests in this process as far as possible, and queries Redis only for the rest: from its shares of the windows
 // (RATE_LIMIT_COUNTING=leased), and from the records that it tracks (STORE_READS=tracked).
 
 import type { Redis } from 'ioredis';
@@ -34,9 +34,9 @@ type KnownRecords = Pick<Admission, 'session' | 'grant'>;
 
 /** Records of which Redis reports changes. */
 export interface TrackedRecords {
-  /** Undefined if Redis has to be asked: a record is not certain at this moment, or the session is to slide. */
+  /** Undefined if Redis has to be queried: a record is not certain at this moment, or the session is to slide. */
   find(wanted: WantedRecords): KnownRecords | undefined;
-  /** Tracks records that Redis was asked for, in the background. */
+  /** Tracks records that were requested from Redis, in the background. */
   learn(wanted: WantedRecords, found: KnownRecords): void;
 }
 
@@ -68,7 +68,7 @@ export function createLocalAdmission(
   const takePermits = (windows: readonly LimitWindow[]) =>
     shares?.take(windows) ?? toMissing(windows);
 
-  /** Undefined if Redis has to be asked. */
+  /** Undefined if Redis has to be queried. */
   const admitHere = (taken: TakenPermits, known: KnownRecords | undefined) =>
     known !== undefined && taken.missing.length === 0 ? complete(taken, known) : undefined;
 
@@ -107,7 +107,7 @@ export function createLocalAdmission(
     { grant: knownGrant }: KnownRecords,
   ): Promise<Admission> {
     const counted = await admitInRedis({ windows, access: undefined });
-    // A grant that was not asked for reads like one that has ended.
+    // A grant that was not requested reads like one that has ended.
     if (counted.verdict?.isAdmitted === false) return { ...counted, grant: knownGrant };
     let found = findRecords(wanted);
     try {

@@ -254,7 +254,7 @@ function createRedisWindows(
   records: TrackedRecords | undefined,
 ): Windows {
   const { commands, isCluster } = redis;
-  // A process that asks Redis less often does not write a session on every call, either.
+  // A process that queries Redis less often does not write a session on every call, either.
   const slidesRarely = shares !== undefined || records !== undefined;
   const admitTogether = createAdmissionBatches(redis, shares, slidesRarely);
   /** On a single server, one script handles all windows, the grant and the session. */

@@ -1,4 +1,4 @@
-// §8.7: RATE_LIMIT_COUNTING=leased. The shares of windows that this process has leased, so that it asks Redis only for the next
+// §8.7: RATE_LIMIT_COUNTING=leased. The shares of windows that this process has leased, so that it needs Redis only for the next
 // share.
 import { createSizedMap } from '../../platform/bounded-map.ts';
 import { createSecondTimer, type Moment, takeMoment } from '../../platform/clock.ts';
@@ -31,7 +31,7 @@ interface Share {
   readonly entry: string;
   readonly window: LimitWindow;
   readonly granted: GrantedPermits;
-  /** The moment before Redis was asked for the share. */
+  /** The moment before the share was requested from Redis. */
   readonly asked: Moment;
   readonly grantedAt: number;
   left: number;

@@ -122,7 +122,7 @@ const EXPLANATIONS: Readonly<Record<DropReason, string>> = {
   unreadable:
     'it is not sealed with the key of this replica. Set the same OAUTH_STATE_SECRET on all replicas, and a different MCP_SESSION_KEY_PREFIX for each service that shares the Redis. Otherwise a program that is not a replica publishes there: allow only the Redis user of the replicas to publish.',
   other_version:
-    'it comes from another version of this service. This is normal during an upgrade; after it, look for a replica that was not upgraded.',
+    'it comes from a different version of this service. This is normal during an upgrade; after it, look for a replica that was not upgraded.',
   stale:
     'it is more than a minute old, or from the future. Synchronize the clocks of all replicas (NTP). If they are right, somebody is publishing recorded messages: allow only the Redis user of the replicas to publish there.',
   repeated:

@@ -133,7 +133,7 @@ async function createSecretFile(dataDir: string, file: string) {
 
 // The seal for data that clients carry between replicas, and for messages between replicas.
 
-/** A store that lost its data has another secret, or none: replicas must not keep the old one for longer. */
+/** A store that lost its data has a different secret, or none: replicas must not keep the old one for longer. */
 const KEPT_MS = 60_000;
 
 /** The seal of logins if there is one, otherwise one with a secret from the store. */

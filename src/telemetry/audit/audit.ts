@@ -74,7 +74,7 @@ export interface Audit {
   /**
    * With `AUDIT_REQUIRED`: writes a line about the start of the action.
    *
-   * @throws GatewayError `audit_unavailable` if that line cannot be written: then the action must not run.
+   * @throws GatewayError `audit_unavailable` if that line cannot be written, in which case the action must not run.
    */
   writeStart(action: AuditedAction): Promise<void>;
   /** Writes one line. Never throws: a failure is reported in the log and in metrics. */
@@ -83,8 +83,8 @@ export interface Audit {
    * Runs the work and writes its outcome: success, or a failure with the key of its error. With `AUDIT_REQUIRED`, first writes a
    * line that the work has begun.
    *
-   * @throws GatewayError `audit_unavailable` if that line cannot be written: then the work does not run. Otherwise rejects with
-   * the error of the work.
+   * @throws GatewayError `audit_unavailable` if that line cannot be written, in which case the work does not run. Otherwise rejects
+   * with the error of the work.
    */
   run<Result>(action: AuditedAction, work: () => Promise<Result>): Promise<Result>;
   /** With `AUDIT_REQUIRED`, rejects while lines cannot be written, so that calls are refused. */

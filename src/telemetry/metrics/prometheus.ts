@@ -83,7 +83,7 @@ function createCallMetrics({ counts, counter, times, gauge }: Factories) {
   );
   const recordOverloadRefusal = counter(
     'http_overload_refusals_total',
-    'Calls refused because more came than the process could serve.',
+    'Calls refused because more arrived than the process could serve.',
     ['route'],
   );
   const activeSessions = gauge(
@@ -109,12 +109,12 @@ function createCallMetrics({ counts, counter, times, gauge }: Factories) {
   );
   const recordApproval = counter(
     'mcp_approvals_total',
-    'Calls that somebody is asked about before they run, by how they are asked and what came of it.',
+    'Calls that need approval before they run, by the kind of approval and its outcome.',
     ['ask', 'outcome'],
   );
   const recordDroppedReplicaMessage = counter(
     'mcp_replica_messages_dropped_total',
-    'Messages on the channel of the replicas that no replica sent just now.',
+    "Messages on the replicas' channel that were dropped, because no replica sent them just now.",
     ['reason'],
   );
   /** The first tools by their names; further ones are counted as `other`. */
@@ -141,7 +141,7 @@ function createLoginMetrics({ counts, counter, times }: Factories) {
   const recordGrant = counter('oauth_grants_total', 'Grants issued, refreshed, ended.', ['status']);
   const recordGrantRenewal = counter(
     'oauth_grant_renewals_total',
-    'Questions to the provider whether a user still may.',
+    'Checks with the provider whether a user may still log in.',
     ['status'],
   );
   const recordLogoutToken = counter('oauth_logout_tokens_total', 'Logout tokens of the provider.', [
@@ -189,14 +189,14 @@ function createStoreMetrics({ counts, counter, times }: Factories) {
   ]);
   const recordRateLimitCheck = counter(
     'http_request_rate_limit_requests_total',
-    'Requests that a rate limit looked at.',
+    'Requests that a rate limit checked.',
     ['endpoint', 'limited'],
   );
   const recordGuard = countAndTime(
-    counts('guard_decisions_total', 'What guards said of messages.', ['guard', 'on', 'outcome']),
+    counts('guard_decisions_total', 'Verdicts of guards on messages.', ['guard', 'on', 'outcome']),
     times(
       'guard_duration_seconds',
-      'Time until a guard has said something of a message.',
+      'Time until the verdict of a guard on a message.',
       ['guard'],
       DURATIONS,
     ),
@@ -214,19 +214,19 @@ function createUpstreamMetrics({ counts, counter, times, gauge }: Factories) {
     ]),
     times(
       'upstream_request_duration_seconds',
-      'Time of a request to a server behind the gateway, with what it asks meanwhile.',
+      'Time of a request to a server behind the gateway, including the questions that it asks meanwhile.',
       ['server', 'method'],
       DURATIONS,
     ),
   );
   const recordLockRefusal = counter(
     'upstream_lock_refusals_total',
-    'What the lock hid of a server behind the gateway, each time that it was listed.',
+    'Entries of a server behind the gateway that the lock hid, each time that they were listed.',
     ['server', 'kind', 'reason'],
   );
   const recordUpstreamTokenRefresh = counter(
     'upstream_token_refreshes_total',
-    "Renewals of users' connections to servers behind the gateway, by what the token endpoint said.",
+    "Renewals of users' connections to servers behind the gateway, by the response of the token endpoint.",
     ['server', 'outcome'],
   );
   const connections = gauge(
@@ -236,7 +236,7 @@ function createUpstreamMetrics({ counts, counter, times, gauge }: Factories) {
   );
   const up = gauge(
     'upstream_up',
-    'Whether a server behind the gateway could be reached when last tried.',
+    '1 if a server behind the gateway could be reached at the last attempt, else 0.',
     ['server'],
   );
   const processes = gauge(

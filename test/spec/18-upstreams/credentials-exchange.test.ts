@@ -207,7 +207,7 @@ describe('how long a token is kept', () => {
 });
 
 const REFUSED = /gives this login no access to it; only the operator/;
-const UNREACHABLE = /could not be asked for access to it/;
+const UNREACHABLE = /could not be reached to get access to it/;
 
 describe('when the token is to be renewed', () => {
   /** Of 300 s, after 296: what is left is less than a token should still be good for. */

@@ -92,7 +92,7 @@ test('§13.6 file: each client has an ID of its own', async () => {
   ]
 }`;
   expect(await findProblems(text)).toEqual([
-    'mcp.json:4: clients[1]: There is another client "ci" in line 3. Each has an ID of its own.',
+    'mcp.json:4: clients[1]: There is another client "ci" in line 3. Each client needs its own ID.',
   ]);
 });
 

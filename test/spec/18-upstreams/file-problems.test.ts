@@ -58,7 +58,11 @@ test.each([
     text: '{ "a": "C:\\tools\\x" }',
     says: '1: This is not JSON: a backslash in a text is written twice, for example "C:\\\\tools".',
   },
-  { format: 'json', text: '{ "a": \'b\' }', says: '1: This is not JSON: this word is no value.' },
+  {
+    format: 'json',
+    text: '{ "a": \'b\' }',
+    says: '1: This is not JSON: this word is not a value.',
+  },
   { format: 'json', text: '{ "a": {', says: '1: This is not JSON: ' },
   { format: 'json', text: '{}\n{}', says: '2: This is not JSON: the file has ended before this.' },
   { format: 'json', text: '['.repeat(300_000), says: '1: ' },
@@ -313,7 +317,7 @@ test.each([
 ])('§18.1 file: the URL %s is refused, and not shown', async (url) => {
   const problems = await findServerProblems({ url });
   expect(problems).toEqual([
-    'url: The value given (not shown) is not valid. It must be an absolute http or https URL in ASCII, without user info and fragment, for example https://wiki.example.com/mcp.',
+    'url: The value given (not shown) is not valid. It must be an absolute http or https URL in ASCII, without user info or fragment, for example https://wiki.example.com/mcp.',
   ]);
 });
 

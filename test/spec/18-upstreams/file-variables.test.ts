@@ -63,7 +63,7 @@ test.each(
   async ({ name, member, server }) => {
     const problems = await findServerProblems(server, { env: OWN_SECRETS });
     expect(problems).toEqual([
-      `${member}: ${name} is a secret of the gateway, and no server is given it. If the server needs this value, put it into a variable of its own, and write that variable here.`,
+      `${member}: ${name} is one of the gateway's secrets, which no server gets. If the server needs this value, put it into a separate variable, and write that variable here.`,
     ]);
   },
 );
@@ -101,7 +101,7 @@ test.each([
   { text: '${A:-${TOKEN}}', says: 'The default of ${A:-…} cannot contain another variable.' },
   {
     text: '${input:github-key}',
-    says: '${input:github-key} is asked for by VS Code, and Postern cannot ask. Put the value into an environment variable, and write ${GITHUB_KEY} here.',
+    says: '${input:github-key} is an input that VS Code asks its user for, and Postern cannot ask. Put the value into an environment variable, and write ${GITHUB_KEY} here.',
   },
   {
     text: '${workspaceFolder}/x',
@@ -141,9 +141,7 @@ test('§18.1 variables: what a variable holds is never shown', async () => {
   const problems = await findServerProblems(server, { env: ENV });
   expect(problems).toHaveLength(6);
   expect(problems).toContainEqual(
-    expect.stringMatching(
-      /^timeout: What "\$\{TOKEN\}" stands for is not valid\. It must be milli/,
-    ),
+    expect.stringMatching(/^timeout: The value of "\$\{TOKEN\}" is not valid\. It must be milli/),
   );
   expect(problems.join('\n')).not.toContain('hunter2');
 });

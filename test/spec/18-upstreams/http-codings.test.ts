@@ -224,7 +224,7 @@ describe.each(['session', 'stateless'] as const)('a server of the %s era', (era)
     ['zstd', 'zstd'],
     ['gzip, br', 'gzip, br'],
     ['rot13', 'rot13'],
-    ['<b>', 'of another name'],
+    ['<b>', '(invalid name)'],
   ])('§18.4 the coding %j, which nobody reads, is named', async (coding, name) => {
     server.answer('tools/call', (res, request) => {
       begin(res, coding, 'text/event-stream').write(toEvent(toResult(request, RESULT)));

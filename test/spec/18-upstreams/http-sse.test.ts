@@ -76,7 +76,7 @@ test.each([
   );
   await expect(callTool(upstream, sessionCaller(), 'any')).rejects.toMatchObject({
     failure: 'invalid',
-    message: 'it names an address elsewhere for what it is told',
+    message: 'it names an address at another origin for messages to it',
   });
   expect(posted).toEqual([]);
 });
@@ -130,6 +130,6 @@ test('§18.4 HTTP+SSE: events that are no JSON, and answers to what nobody asked
   const told = lines.filter(({ level }) => level === 'warn').map(({ msg }) => msg);
   expect(told).toEqual([
     expect.stringContaining('no messages of MCP'),
-    expect.stringContaining('answers what nobody asked'),
+    expect.stringContaining('sent an answer that no request asked for'),
   ]);
 });

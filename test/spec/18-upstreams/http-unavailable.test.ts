@@ -139,7 +139,7 @@ const REFUSALS: readonly (readonly [what: string, respond: Respond, words: RegEx
       void res
         .writeHead(401, { 'www-authenticate': 'Bearer resource_metadata="http://127.0.0.2/x"' })
         .end(),
-    /log in at it \(401\): give it "auth": \{"type": "oauth"\} in the configuration file/,
+    /log in to it \(401\): give it "auth": \{"type": "oauth"\} in the configuration file/,
   ],
   ['403', (res) => void res.writeHead(403).end(), /refuses the credentials/],
   [
@@ -406,7 +406,7 @@ describe('a server that refuses the gateway', () => {
       const redirect: Respond = (res) => void res.writeHead(status, { location }).end();
       server.answer('server/discover', redirect);
       const { upstream, lines, states } = await openTo({ url: server.url });
-      const told = `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
+      const told = `it redirects to a different address (${status}), which is not followed: configure the address where it answers`;
       await expect(upstream.describe(caller)).rejects.toMatchObject({ message: told });
       expect(states).toEqual([`false: ${told}`]);
       expect(lines.filter(isDownLine).map(({ msg }) => msg)).toEqual([

@@ -43,8 +43,8 @@ test('§18.9 ask: a rule that asks about no tool that there is is said once the 
   await expect
     .poll(() => listSaid(gateway))
     .toEqual([
-      'mcp.json:15, rules[1]: no tool is called "files__wite_file", so nobody is asked before any call by that pattern. Did you mean "files__write_file"?',
-      'mcp.json:15, rules[1]: no tool is called "write_file", so nobody is asked before any call by that pattern. Did you mean "files__write_file"?',
+      'mcp.json:15, rules[1]: no tool is called "files__wite_file", so no call requires approval because of that pattern. Did you mean "files__write_file"?',
+      'mcp.json:15, rules[1]: no tool is called "write_file", so no call requires approval because of that pattern. Did you mean "files__write_file"?',
     ]);
 });
 
@@ -98,7 +98,7 @@ test('§18.9 ask: a name that the gateway changed or cut is told as it is here',
     .toEqual([
       expect.stringContaining('Did you mean "files__read_file"?'),
       expect.stringMatching(
-        /no tool is called "files__w+", so nobody is asked before any call by that pattern\.$/,
+        /no tool is called "files__w+", so no call requires approval because of that pattern\.$/,
       ),
     ]);
 });
@@ -190,7 +190,7 @@ test('§18.9 a pattern without a prefix is said as soon as one server has listed
     },
   });
   const sentence =
-    'mcp.json:17, rules[1]: no tool is called "wite_file", so nobody is asked before any call by that pattern.';
+    'mcp.json:17, rules[1]: no tool is called "wite_file", so no call requires approval because of that pattern.';
   await expect.poll(() => listSaid(gateway)).toEqual([sentence]);
   tell({ result: { tools: [buildTool('write_file'), buildTool('search_files')] } });
   await expect

@@ -170,7 +170,7 @@ test.each([
         'company-internal-search-b': { url: 'https://b.example' },
       },
     },
-    says: /^mcp\.json:\d+: mcpServers\.company-internal-search-b: Where its names are cut \("maxNameLength": 32\), the first 23 characters would be those of company-internal-search-a \(line \d+\)\. Give one of them a shorter "prefix"\./,
+    says: /^mcp\.json:\d+: mcpServers\.company-internal-search-b: If its names are cut \("maxNameLength": 32\), the first 23 characters would be those of company-internal-search-a \(line \d+\)\. Give one of them a shorter "prefix"\./,
   },
   {
     file: { names: 'strict', separator: '.' },

@@ -51,7 +51,7 @@ function readItem(asked: string): RuledItem {
 
 function describeDecision(decision: RuleDecision): string {
   if (decision.kind === 'scopes_missing') return `needs scope ${decision.scopes.join(' ')}`;
-  if (decision.kind === 'allowed' && decision.isByArgs) return 'decided by its arguments';
+  if (decision.kind === 'allowed' && decision.isByArgs) return 'depends on its arguments';
   return decision.kind;
 }
 

@@ -312,12 +312,12 @@ test.each([
   [
     'in the home folder',
     { command: '~/server' },
-    'its command could not be started; it is started again in 1 s. The command ~/server was not found. Write ${HOME} in place of ~: no shell expands it.',
+    'its command could not be started; it is started again in 1 s. The command ~/server was not found. Write ${HOME} instead of ~: no shell expands it.',
   ],
   [
     'by a relative path',
     { command: './server' },
-    'its command could not be started; it is started again in 1 s. The command ./server was not found. Write its whole path: another one begins at "cwd", or where the gateway was started.',
+    'its command could not be started; it is started again in 1 s. The command ./server was not found. Write its full path: a relative one begins at "cwd", or in the folder where the gateway was started.',
   ],
   [
     'that may not be executed',

@@ -241,7 +241,7 @@ test.each([
     await call();
     expect(stdio.lines.filter(({ level }) => level === 'warn')).toMatchObject([
       {
-        msg: `The MCP server files wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users have one process, which cannot say whom it asks. If it may ask, set ${remedy} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`,
+        msg: `The MCP server files wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users share one process, which cannot say which user it asks. If it may ask, set ${remedy} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`,
         server: 'files',
       },
     ]);

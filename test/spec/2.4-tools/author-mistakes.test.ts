@@ -162,7 +162,7 @@ test('§4.4 a key that is asked twice in one run is an error of the tool, and na
   const { json } = await answeringCall(gateway, 'same-key', { inputResponses });
   expect(json.result.isError).toBe(true);
   expect(gateway.log.findLast(({ error }) => error === 'tool_failed')?.cause).toBe(
-    '"q" was asked twice; each question needs a key of its own',
+    '"q" was used twice; each question needs its own key',
   );
 });
 

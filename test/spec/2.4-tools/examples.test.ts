@@ -146,7 +146,7 @@ describe.each(ERAS)('in the %s era', (era) => {
     const call = (volume: string) => own.callTool({ name: 'delete_volume', arguments: { volume } });
     expect(await call('pgdata')).toMatchObject(asShown('ask.ts'));
     expect((await call('mysql')).content).toEqual([
-      { type: 'text', text: 'Kept mysql: you typed another name.' },
+      { type: 'text', text: 'Kept mysql: you typed a different name.' },
     ]);
     ada.answer('Delete pgdata for good?', {});
     await expect(call('pgdata')).rejects.toMatchObject({ code: -32602 });

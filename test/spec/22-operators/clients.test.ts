@@ -226,7 +226,7 @@ describe('settings', () => {
     ],
     [
       { ADMIN_GROUPS: '["a",1]' },
-      /ADMIN_GROUPS: .*or a JSON array of them where one has a comma, such as/,
+      /ADMIN_GROUPS: .*or a JSON array of them if one has a comma, such as/,
     ],
     [{ ADMIN_GROUPS: '["a"' }, /ADMIN_GROUPS: /],
     [{ ADMIN_GROUPS: '[]' }, /ADMIN_GROUPS: /],

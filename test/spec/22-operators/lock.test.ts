@@ -55,7 +55,7 @@ test('§22.4 operators: what the lock hides: what is new in full, and of what ch
     total: 3,
     personal: ['wiki'],
     servers: [{ server: 'files', total: 3 }],
-    obstacle: 'This gateway was not told where postern.lock lies.',
+    obstacle: 'This gateway does not know where postern.lock is.',
     differences: [
       {
         server: 'files',

@@ -110,7 +110,9 @@ test.each([
   },
   {
     given: { authorizationServer: ENDPOINTS },
-    says: ['auth.authorizationServer: Where the endpoints are named, the gateway cannot register'],
+    says: [
+      'auth.authorizationServer: If the endpoints are configured, the gateway cannot register',
+    ],
   },
   { given: { authorizationServer: [] }, says: ['auth.authorizationServer: A list is not valid.'] },
   {
@@ -209,7 +211,7 @@ test('§24.1 connections: a secret can be a variable; in the clear it is named, 
   expect(await read(auth)).toEqual([]);
   expect(await read(plain)).toEqual([
     expect.stringContaining(
-      'these look like secrets, and whoever reads this file has them: mcpServers.it.auth.clientSecret, mcpServers.it.auth.tokenParameters.app_secret.',
+      'these look like secrets, and anyone who can read this file has them: mcpServers.it.auth.clientSecret, mcpServers.it.auth.tokenParameters.app_secret.',
     ),
   ]);
   expect(JSON.stringify(await read(plain))).not.toContain('in-the-clear');
@@ -224,7 +226,7 @@ const BROKER = {
 } as const;
 
 const KNOWS_WHO =
-  'only with tokens of its own does the gateway know who somebody is without asking the provider.';
+  'only with its own tokens can the gateway identify a user without contacting the provider.';
 const OPERATORS =
   'Server it: auth oauth with "owner": "shared" needs ADMIN_GROUPS: only operators connect it, and without those groups there are none.';
 

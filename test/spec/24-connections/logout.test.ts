@@ -68,7 +68,7 @@ test('§24.6 logout: a server that cannot be told holds nothing up; the connecti
   await expect.poll(() => listEnds(gateway)).toEqual(['ada it logout']);
   await expect
     .poll(() =>
-      gateway.log.filter(({ msg }) => String(msg).includes('not every server could be asked')),
+      gateway.log.filter(({ msg }) => String(msg).includes('not every server could be reached')),
     )
     .toMatchObject([{ level: 'warn', user: 'ada', failed: 1 }]);
 });

@@ -67,6 +67,6 @@ test('§24.3 connect: a server’s own tool of this name is hidden, with a warni
     .filter(({ level }) => level === 'warn')
     .map((line) => JSON.stringify(line));
   expect(warnings).toContainEqual(
-    expect.stringContaining('reserved for the tool by which users log in at the server'),
+    expect.stringContaining('reserved for the tool by which users log in to the server'),
   );
 });

@@ -68,7 +68,7 @@ test('§25.3 search: search_tools answers with the best tools, whole', async () 
   expect(namesOf(await gateway.search({ query: 'file', limit: 1 }))).toEqual(['files__read_file']);
   expect(await gateway.search({ query: 'zzz' })).toEqual({
     tools: [],
-    hint: expect.stringContaining('Nothing fits.'),
+    hint: expect.stringContaining('Nothing matches.'),
   });
 });
 
@@ -184,7 +184,7 @@ test('§25.3 search: schemas are whole while they fit some 4,000 tokens; the oth
     arguments: Array.from({ length: 20 }, (_, at) => `p${at}`),
   });
   expect(found.hint).toBe(
-    'Left out, since they are long: ask describe_tools for a__report_big, a__report_last.',
+    'Left out because of their length: call describe_tools for a__report_big, a__report_last.',
   );
   expect(JSON.stringify(found).length).toBeLessThan(8 * 4_000);
   // One that is asked for by its name is whole, however long: else nobody could call it.

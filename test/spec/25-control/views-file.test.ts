@@ -12,8 +12,11 @@ const SERVERS = {
 
 test.each([
   [{ wiki: {} }, /views\.wiki: A server has the name wiki, too, and both would be at \/mcp\/wiki/],
-  [{ Research: {} }, /views\.Research: This is no name of a view\. It must be a lower-case letter/],
-  [{ 'a/b': {} }, /This is no name of a view/],
+  [
+    { Research: {} },
+    /views\.Research: This is not a valid name of a view\. It must be a lower-case letter/,
+  ],
+  [{ 'a/b': {} }, /This is not a valid name of a view/],
   [{ research: { tool: ['x'] } }, /"tool" is not known\. Did you mean tools\?/],
   [{ research: { tools: [''] } }, /tools\[0\]: "" is not valid\. It must be 1 to 512 characters/],
   [{ research: { tools: 'wiki__*' } }, /tools: .*must be a list of patterns/],

@@ -109,7 +109,7 @@ const BAD = [
   },
   {
     guard: { name: 'a', on: ['tools/call'], use: { mcp: 'mine' } },
-    problem: 'mine is told who calls',
+    problem: 'mine learns who calls',
   },
   {
     guard: { name: 'a', on: ['tools/call'], use: { mcp: 'program' } },

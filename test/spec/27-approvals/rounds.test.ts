@@ -50,7 +50,7 @@ test('§27.3 the answer "session", which this era does not offer, runs nothing',
   const user = await gateway.logIn('ada');
   const unoffered = { action: 'accept', content: { decision: 'session' } };
   const agreed = bring(await call(user, WRITE, ARGS), unoffered);
-  expect(textOf(await call(user, WRITE, ARGS, agreed))).toContain('No decision was made');
+  expect(textOf(await call(user, WRITE, ARGS, agreed))).toContain('It was not decided');
   expect(files.done).toEqual([]);
 });
 
@@ -91,7 +91,7 @@ test('§27.2 a state without the answer, and one that is answered too late, do n
   const user = await gateway.logIn('ada');
   const { requestState } = bring(await call(user, WRITE, ARGS), ONCE);
   const silent = await call(user, WRITE, ARGS, { requestState, inputResponses: {} });
-  expect(textOf(silent)).toContain('No decision was made');
+  expect(textOf(silent)).toContain('It was not decided');
   const late = bring(await call(user, WRITE, ARGS), ONCE);
   clock.advance(601_000);
   const answer = await call(user, WRITE, ARGS, late);

@@ -191,7 +191,7 @@ describe('what clients could not use is hidden, and the log says why', () => {
       { resources: [{ ...file, size: -1 }] },
     ],
     [
-      'has a file that does not lie in its folder',
+      'has a file outside its folder',
       { resources: [file, { ...file, uri: 'skill://other/x.md' }] },
     ],
     [

@@ -139,7 +139,7 @@ export interface LockPage {
   /** Those that have differences, and how many. */
   readonly servers?: readonly { readonly server: string; readonly total: number }[];
   readonly differences?: readonly LockDifference[];
-  /** Servers of which nothing is shown. */
+  /** Servers that are not shown at all. */
   readonly personal?: readonly string[];
   readonly nextCursor?: string;
 }
@@ -202,7 +202,7 @@ export interface AccessPreview {
   readonly total: number;
   readonly seen: number;
   readonly tools: readonly PreviewedTool[];
-  /** Servers of which nothing is shown. */
+  /** Servers that are not shown at all. */
   readonly personal: readonly string[];
   readonly nextCursor?: string;
 }

@@ -1,4 +1,4 @@
-// §22.5: the login of the operators' page. Its token is kept apart from the playground's: no server behind the gateway
+// §22.5: the login of the operators' page. Its token is kept separate from the playground's: no server behind the gateway
 // ever gets it.
 import { reactive, readonly } from 'vue';
 

@@ -196,7 +196,7 @@ function checkAnswer(parameters: URLSearchParams, pending: PendingLogIn | undefi
     );
   }
   if (pending.issuer !== undefined && parameters.get('iss') !== pending.issuer) {
-    throw new Error('The response comes from another server than the one that was asked.');
+    throw new Error('The response comes from a different server than the one that was contacted.');
   }
   const error = parameters.get('error');
   if (error !== null) {

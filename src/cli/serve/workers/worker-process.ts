@@ -117,7 +117,7 @@ export function startWorker(served: Protection | undefined) {
       const { code } = await ended;
       return code === 0 || !canFail ? 'clean' : 'failed';
     },
-    /** Sends SIGHUP, unless the worker is starting: then it has just read the configuration. */
+    /** Sends SIGHUP, unless the worker is starting and so has just read the configuration. */
     hangUp() {
       if (servingSince !== undefined) worker.process.kill('SIGHUP');
     },

@@ -109,7 +109,7 @@ function scalar<T>(
     const value = rule.parse(expanded.text);
     if (value !== undefined) return value;
     const quoted = quote(given, 100);
-    const visible = isExpanded ? `What ${quoted} stands for` : quoted;
+    const visible = isExpanded ? `The value of ${quoted}` : quoted;
     const shown = isSecret ? 'The value given (not shown)' : visible;
     return refuse(describeInvalid(shown, rule, expanded.text));
   }

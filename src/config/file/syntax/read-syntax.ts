@@ -84,7 +84,7 @@ const describeError = ({ error }: ParseError) =>
 /** No message quotes the text, which may be a secret. */
 const MESSAGES: Readonly<Record<string, string>> = {
   InvalidSymbol:
-    'this word is no value. Text stands in double quotes, and other values are numbers, true, false and null',
+    'this word is not a value. Text must be in double quotes; other values are numbers, true, false and null',
   InvalidNumberFormat: 'this number is written in a way that JSON does not have',
   PropertyNameExpected: 'a name in double quotes is expected here',
   ValueExpected: 'a value is expected here',

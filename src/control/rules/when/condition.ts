@@ -31,7 +31,7 @@ export interface Condition {
    * `false` holds for any of them.
    */
   evaluate(item: RuledItem | undefined, caller: PolicyCaller): boolean | undefined;
-  /** A number among the arguments that it uses, but no double can represent: then it fails. */
+  /** A number among the arguments that it uses, but no double can represent, so that it fails. */
   findRounded(item: RuledItem): string | undefined;
 }
 

@@ -191,7 +191,7 @@ function checkArguments(tool: Tool, args: Arguments) {
 }
 
 /**
- * A skill may be inside another one: then both have the same files. @throws DefinitionError if two different items share a URI.
+ * A skill may be inside another one; both then have the same files. @throws DefinitionError if two different items share a URI.
  */
 function indexFiles(
   skills: ReadonlyMap<string, Skill>,

@@ -69,7 +69,7 @@ export function createOutcomeRecords({ config, store, log, getSeal }: UpstreamRu
         if (!(await write(owner, outcome, 'any'))) await write(owner, NO_ROOM, 'small');
       } catch (cause) {
         log.warn(
-          'What a call at a server came to could not be written to the store; its client is told to call again.',
+          'The outcome of a call at a server could not be written to the store; its client is told to call again.',
           { cause },
         );
       }

@@ -127,7 +127,7 @@ export interface ClientReply extends CallOwner {
 
 export type CallListener = Pick<RequestClient, 'signal' | 'progress' | 'log'>;
 
-/** Heartbeat interval: asks the other replica whether the call is alive, since messages can be lost, and replicas end. */
+/** Heartbeat interval: checks with the other replica whether the call is alive, since messages can be lost, and replicas end. */
 const ASK_EVERY_MS = 2000;
 const MAX_UNANSWERED = 3;
 
@@ -217,7 +217,7 @@ function createWaitElsewhere(
 
 // The side of the replica that began a call: it answers the server, and reports to the replica where the client's retry waits.
 
-/** Server notifications on their way to another replica; more are dropped, as for a client that reads too slowly. */
+/** Server notifications on their way to another replica; more are dropped, as they are for a client that reads too slowly. */
 const MAX_UNDER_WAY = 16;
 
 /** Listens to the other replicas. */

@@ -28,7 +28,7 @@ const start = (mcpServers: object = {}, clock?: Clock) =>
 
 const FAILURE = {
   level: 'error',
-  msg: 'A stream has ended, but what it listened to could not be stopped.',
+  msg: 'A stream has ended, but its subscriptions could not be stopped.',
 };
 
 test('§15 a session gets a new stream where the former one cannot be stopped, and the former one ends', async () => {

@@ -12,7 +12,7 @@ export interface AppHostDeps {
   readonly csp: JsonObject;
   /** Those of the app's server, under its own names. */
   readonly tools: readonly JsonObject[];
-  /** The tool whose app it is, among these; undefined where it is not known which one it is. */
+  /** The tool, among these, that the app belongs to; undefined if that is unknown. */
   readonly tool: JsonObject | undefined;
   getContext(): JsonObject;
   post(message: JsonObject): void;
