@@ -5,7 +5,11 @@ import type { Era } from './contestants.ts';
 /** What is asked, and what is right of the result. */
 export interface Work {
   readonly method: 'tools/call' | 'tools/list';
-  readonly params: { readonly name?: string; readonly arguments?: object };
+  readonly params: {
+    readonly name?: string;
+    readonly arguments?: object;
+    readonly _meta?: object;
+  };
   isRight(result: unknown): boolean;
 }
 

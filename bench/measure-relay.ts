@@ -4,6 +4,7 @@ import { type Contestant, type Era, runPostern } from './contestants.ts';
 import type { Options } from './options.ts';
 import { measureConnections } from './relay/measure-connections.ts';
 import { measureLists } from './relay/measure-lists.ts';
+import { measureLong } from './relay/measure-long.ts';
 import { measureRelayProfile } from './relay/measure-profile.ts';
 import { measureSessions } from './relay/measure-sessions.ts';
 import { measureTable } from './relay/measure-table.ts';
@@ -20,6 +21,7 @@ const PARTS: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   table: measureTable,
   calls: measureCalls,
   lists: measureLists,
+  long: measureLong,
   sessions: measureSessions,
   connections: measureConnections,
   profile: measureRelayProfile,

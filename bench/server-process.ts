@@ -11,6 +11,8 @@ export interface ServerProcess {
   /** CPU seconds used so far by all of its threads and workers, user and system. */
   readCpuSeconds(): number;
   readResidentMb(): number;
+  /** The most that it ever had. */
+  readPeakMb(): number;
   /** What it printed to stdout. */
   readOutput(): string;
   /** Until it is resumed neither it nor what it has started takes any CPU: timers of one do not run in the round of another. */
@@ -67,7 +69,8 @@ export async function startServer({
     url: `${origin}/mcp`,
     startMs: performance.now() - startedAt,
     readCpuSeconds: () => (ownCpuOnly ? readCpuSeconds(child.pid) : readCpuSecondsOfAll(child.pid)),
-    readResidentMb: () => readResidentMb(child),
+    readResidentMb: () => readMemoryMb(child, 'VmRSS'),
+    readPeakMb: () => readMemoryMb(child, 'VmHWM'),
     readOutput: () => output,
     suspend: () => signalAll(child.pid, 'SIGSTOP'),
     resume: () => signalAll(child.pid, 'SIGCONT'),
@@ -108,9 +111,9 @@ function readCpuSeconds(pid: number | string | undefined): number {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-function readResidentMb({ pid }: ChildProcess): number {
-  const [, kilobytes] =
-    /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+function readMemoryMb({ pid }: ChildProcess, line: 'VmRSS' | 'VmHWM'): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const [, kilobytes] = new RegExp(`^${line}:\\s+(\\d+) kB$`, 'm').exec(status) ?? [];
   return Number(kilobytes) / 1024;
 }
 

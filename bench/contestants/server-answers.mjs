@@ -16,6 +16,11 @@ const texts = {
   small_stream: fill(1000),
   large: fill(100_000),
   large_stream: fill(100_000),
+  huge: fill(1_000_000),
+  huge_stream: fill(1_000_000),
+  // Escapes included, as much as the gateway takes by default.
+  giant: fill(7_800_000),
+  giant_stream: fill(7_800_000),
 };
 const names = [...Object.keys(texts)];
 while (names.length < Number(TOOLS)) names.push(`tool_${names.length}`);
@@ -65,6 +70,8 @@ export function answer({ id, method, params }) {
   return {
     isKnown: result !== undefined,
     isStream: method === 'tools/call' && params.name.endsWith('_stream'),
+    // Number of progress events before the answer.
+    events: params?.arguments?.events ?? 0,
     body: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},${outcome}}`,
   };
 }

@@ -53,7 +53,7 @@ export const listSizes = (way: Way): readonly Size[] =>
     (size) => way === 'session' || (size !== LIST && (way !== 'stdio' || !size.isStream)),
   );
 
-function callTool(name: string, length: number): Work {
+export function callTool(name: string, length: number): Work {
   let text = '';
   for (let n = 0; text.length < length; n += 1) {
     text += `${n}: "src/file-${n}.ts" has 12 matches of the pattern that was asked for\n`;

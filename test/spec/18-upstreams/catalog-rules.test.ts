@@ -344,9 +344,11 @@ test('§18.7 lock: what is new or changed is in no list, cannot be called, and i
     .filter(({ level }) => level === 'warn')
     .map(({ msg }) => msg);
   expect(warnings.sort()).toEqual([
+    expect.stringContaining(
+      'its description of itself (instructions) is no longer what postern.lock approved',
+    ),
     expect.stringContaining('tool "changed" is no longer what postern.lock approved'),
     expect.stringContaining('tool "new" is not in postern.lock'),
-    expect.stringContaining('(its instructions) is no longer what postern.lock approved'),
   ]);
   await gateway.reload({ mcpServers: { a: server.url } }, approve(tools, 'Own words.'));
   expect(await gateway.listNames('tools/list')).toEqual(['a__same', 'a__changed', 'a__new']);

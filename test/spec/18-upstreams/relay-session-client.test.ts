@@ -232,7 +232,11 @@ describe('a server of the stateless era', () => {
       inputRequests: { log: { method: 'elicitation/create', params: { mode: 'url' } } },
       says: /elicitation by URL/,
     },
-    { what: 'something new', inputRequests: { new: { method: 'x/new' } }, says: /cannot be asked/ },
+    {
+      what: 'something new',
+      inputRequests: { new: { method: 'x/new' } },
+      says: /do not accept this request/,
+    },
     { what: 'nothing readable', inputRequests: { new: 'What?' }, says: /cannot be read/ },
     {
       what: 'too much',

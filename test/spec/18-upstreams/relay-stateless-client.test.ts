@@ -61,7 +61,7 @@ describe('a server of the stateless era', () => {
     for (const replay of [retryFirst, retrySecond]) {
       const { json } = await replay();
       expect(json.result.isError).toBe(true);
-      expect(json.result.content[0].text).toMatch(/^The answers .* two .* once.*Call again/);
+      expect(json.result.content[0].text).toMatch(/^The answers .* two .* once.*call again/);
     }
     questionsIn(await askingCall(gateway, 'two__rounds'));
   });
