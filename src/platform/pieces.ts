@@ -92,40 +92,49 @@ export function createGrowingBuffer() {
   };
 }
 
-/** Number of pieces that are kept as received. */
-const MAX_PIECES = 16;
+/** Pieces that are kept as received, whatever their size; further ones are if they are at least this large. */
+const MAX_SMALL_PIECES = 16;
+const LARGE_BYTES = 8192;
 
-/** The first pieces as received, and one copy of all others: many small buffers would take more memory than their bytes. */
+/** Pieces as received, except that many small ones are copied into one: small buffers would take more memory than their bytes. */
 export class PieceList {
   byteLength = 0;
   private pieces: Buffer[] = [];
-  private others: GrowingBuffer | undefined = undefined;
+  /** Small pieces after these. */
+  private rest: GrowingBuffer | undefined = undefined;
+  /** Pieces that keep no larger chunk in memory. */
+  private released = 0;
 
   add(piece: Buffer): void {
     if (piece.length === 0) return;
     this.byteLength += piece.length;
-    if (this.pieces.length < MAX_PIECES) {
-      this.pieces.push(piece);
+    if (this.pieces.length >= MAX_SMALL_PIECES && piece.length < LARGE_BYTES) {
+      if (this.rest === undefined) {
+        this.rest = createGrowingBuffer();
+        this.rest.append(copyPiece(piece));
+      } else this.rest.append(piece);
       return;
     }
-    if (this.others !== undefined) this.others.append(piece);
-    else {
-      this.others = createGrowingBuffer();
-      this.others.append(copyPiece(piece));
-    }
+    if (this.rest !== undefined) this.pieces.push(this.rest.take());
+    this.rest = undefined;
+    this.pieces.push(piece);
   }
 
   releaseChunks(): void {
-    if (this.pieces.length > 0) this.pieces = releaseChunks(this.pieces);
+    for (const piece of releaseChunks(this.pieces.slice(this.released))) {
+      this.pieces[this.released] = piece;
+      this.released += 1;
+    }
   }
 
   /** Returns all pieces and empties the list. */
   take(): Buffer[] {
-    const { pieces, others } = this;
+    const { pieces, rest } = this;
     this.byteLength = 0;
     this.pieces = [];
-    this.others = undefined;
-    if (others !== undefined) pieces.push(others.take());
+    this.rest = undefined;
+    this.released = 0;
+    if (rest !== undefined) pieces.push(rest.take());
     return pieces;
   }
 }

@@ -85,7 +85,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
     }
     if (bytes > WHOLE_BYTES) {
       const counter = new ReplyCounter(memory, owner, res);
-      void writeSlices(res, toBytes(body, pieces), counter).then(() => res.end());
+      void writeSlices(res, pieces ?? [toBytes(body)], counter).then(() => res.end());
       return;
     }
     // Writes head and body with one system call. `end` with a body would add an empty write: 3 us of a call.
@@ -233,7 +233,5 @@ const HEADERS_SENT = 'sent';
 const WHOLE_BYTES = 262_144;
 
 /** Pages are the same bytes for every client, and are not copied. */
-function toBytes(body: string | Uint8Array, pieces: Reply['pieces']): Uint8Array {
-  if (pieces !== undefined) return Buffer.concat(pieces);
-  return typeof body === 'string' ? Buffer.from(body) : body;
-}
+const toBytes = (body: string | Uint8Array): Uint8Array =>
+  typeof body === 'string' ? Buffer.from(body) : body;

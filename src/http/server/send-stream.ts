@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { SharedTimer, type Wait } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { CountedTransfer } from '../../platform/memory/user-budgets.ts';
+import { countBytes } from '../../platform/pieces.ts';
 import { KEEP_ALIVE } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ReplyStream } from '../endpoint/message.ts';
@@ -151,7 +152,7 @@ class StreamSending {
   /** Requests the next piece when more can be written; never once the client is gone. */
   private send(piece: string) {
     this.endSilence();
-    writeSlices(this.res, Buffer.from(piece), this).then(
+    writeSlices(this.res, [Buffer.from(piece)], this).then(
       () => this.sendNext(),
       (cause: unknown) => this.stop({ cause }),
     );
@@ -212,23 +213,28 @@ class WaitingCounter {
 
 // Bytes on their way to the socket.
 
-/** Bytes written at once: a slow client's progress shows in steps of this size. */
+/** Replies and waiting events up to this size are not counted. */
 export const SLICE_BYTES = 16_384;
+/** Bytes written at once: a slow client's progress shows in steps of this size. */
+const WRITE_BYTES = 65_536;
 
 /** Resolves when the last slice was written, though maybe not sent; never if the client is gone. */
 export async function writeSlices(
   res: ServerResponse,
-  bytes: Uint8Array,
+  pieces: readonly Uint8Array[],
   counter: Pick<ReplyCounter, 'count'>,
 ): Promise<void> {
+  const bytes = countBytes(pieces);
   let counted: CountedTransfer | undefined;
-  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
-    if (res.write(bytes.subarray(at, at + SLICE_BYTES))) continue;
-    // All of it stays in memory until its last byte is written.
-    counted ??= counter.count(bytes.length);
-    await waitForDrain(res);
-    counted.count(SLICE_BYTES, 0);
-  }
+  for (const piece of pieces)
+    for (let at = 0; at < piece.length; at += WRITE_BYTES) {
+      const slice = piece.subarray(at, at + WRITE_BYTES);
+      if (res.write(slice)) continue;
+      // All of it stays in memory until its last byte is written.
+      counted ??= counter.count(bytes);
+      await waitForDrain(res);
+      counted.count(slice.length, 0);
+    }
   counted?.end();
 }
 

@@ -137,8 +137,8 @@ const MAX_PAGES = 128;
 
 /**
  * Returns a workspace for this many bytes. Nearly all bodies share the default one: a buffer per body would be most of a call's
- * allocations, and trigger garbage collection. Larger ones, up to 8 MiB, are kept until a collection, since getting pages from
- * the system takes longer than scanning. Undefined beyond that, and where the module cannot run.
+ * allocations, and trigger garbage collection. The largest one since the start is kept, up to 8 MiB: getting pages from the
+ * system takes longer than scanning. Undefined beyond that, and where the module cannot run.
  */
 export function openWorkspace(length: number): Workspace | undefined {
   const pages = Math.ceil((TEXT + length + READ_BEHIND) / PAGE);
@@ -147,15 +147,13 @@ export function openWorkspace(length: number): Workspace | undefined {
     usual ??= createWorkspace(USUAL_PAGES);
     return usual;
   }
-  const kept = large?.deref();
-  if (kept !== undefined && length <= kept.bytes.length) return kept;
-  const created = createWorkspace(2 ** Math.ceil(Math.log2(pages)));
-  large = created && new WeakRef(created);
-  return created;
+  if (large === undefined || length > large.bytes.length)
+    large = createWorkspace(2 ** Math.ceil(Math.log2(pages)));
+  return large;
 }
 
 let usual: Workspace | undefined;
-let large: WeakRef<Workspace> | undefined;
+let large: Workspace | undefined;
 let compiled: object | undefined;
 /** Not retried: each attempt would run the compiler, or several full garbage collections. */
 let isRefused = false;
