@@ -97,7 +97,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
 
 /** What each call makes, and what stands for each connection and stream: closures would be most of what they take. */
 const WITH_CLASSES = [
-  'http/(server/(connections|exchange|send-stream)|limits/limiter).ts',
+  'http/(server/(client-connections|incoming-exchange|send-stream)|limits/limiter).ts',
   'mcp/calls/(call|context).ts',
   'mcp/session/(kept-streams?|session-era|session-streams).ts',
   'mcp/streaming/(event-queue|notification-streams|response-stream).ts',
