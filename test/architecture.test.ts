@@ -106,7 +106,7 @@ const WITH_CLASSES = [
   'mcp/protocol/fit.ts',
   'mcp/upstream/wrap-upstream.ts',
   'catalog/(approved-content|caller-lists|list-cache|plan|resolve-target|server-lists|upstream-catalogs).ts',
-  'servers/http/(event-stream|exchange|server-call|session-cookies|session-era|sessions|stateless-era).ts',
+  'servers/http/(event-stream|exchange|server-call|session-cookies|session-protocol|sessions|stateless-protocol).ts',
   'servers/relay/(relay-call|suspended/outcome-records).ts',
   'servers/(transport/.*|stdio/child.ts)',
 ];
@@ -135,7 +135,7 @@ const CONFINED = [
     what: 'an accessor',
     said: /^\s+[gs]et \w+\(/m,
     where:
-      /^(?!http\/(server|limits)\/|telemetry\/tracing\/|platform\/memory\/|servers\/(relay\/|transport\/(?!server-questions)|http\/(event-stream|server-call|session-era|http-connection|exchange|sse-protocol)\.ts))/,
+      /^(?!http\/(server|limits)\/|telemetry\/tracing\/|platform\/memory\/|servers\/(relay\/|transport\/(?!server-questions)|http\/(event-stream|server-call|session-protocol|http-connection|exchange|sse-protocol)\.ts))/,
   },
   {
     what: 'a class that is no error',

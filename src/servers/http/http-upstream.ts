@@ -33,11 +33,11 @@ import {
   readHttpFacts,
 } from './http-config.ts';
 import { createHttpConnection } from './http-connection.ts';
-import { type Audience, createServerListeners, type StreamAttempt } from './listeners.ts';
+import { createServerListeners, type StreamAttempt, type StreamConsumer } from './listeners.ts';
 import { createQuestionStreams } from './question-streams.ts';
 import type { CallOutcome } from './server-call.ts';
 import { createOpenCookies } from './session-cookies.ts';
-import { nameHttpServer, speakSessionEra } from './session-era.ts';
+import { nameHttpServer, speakSessionEra } from './session-protocol.ts';
 import { createSessionStream } from './session-stream.ts';
 import { createSseProtocol } from './sse-protocol.ts';
 import {
@@ -45,7 +45,7 @@ import {
   type HttpLink,
   type Protocol,
   speakStatelessEra,
-} from './stateless-era.ts';
+} from './stateless-protocol.ts';
 
 export const httpTransport = defineTransport<HttpUpstreamConfig>({
   kind: 'http',
@@ -187,7 +187,7 @@ function createStreamableHttp(
 
   const listeners = createServerListeners(runtime, {
     open: openStream,
-    extend: (audience) => eras[findEra(audience.caller) ?? 'session'].extend(audience),
+    extend: (consumer) => eras[findEra(consumer.caller) ?? 'session'].extend(consumer),
     describe: descriptions.find,
   });
   const subscriptions = createSubscriptionMemory(
@@ -287,10 +287,10 @@ function createStreamableHttp(
     }
   }
 
-  async function openStream(audience: Audience, ...attempt: Parameters<StreamAttempt>) {
+  async function openStream(consumer: StreamConsumer, ...attempt: Parameters<StreamAttempt>) {
     if (availability.state.isUp === false) throw availability.createDownError();
-    const { caller } = audience;
-    return eras[findEra(caller) ?? (await shakeHands(caller))].openStream(audience, ...attempt);
+    const { caller } = consumer;
+    return eras[findEra(caller) ?? (await shakeHands(caller))].openStream(consumer, ...attempt);
   }
 
   const sendOnceMore: Upstream['request'] = (caller, request) =>
