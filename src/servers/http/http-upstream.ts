@@ -10,7 +10,7 @@ import {
   UpstreamError,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import { Usage } from '../../mcp/upstream/wrap-upstream.ts';
+import { InFlight } from '../../mcp/upstream/wrap-upstream.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
@@ -83,7 +83,7 @@ export function createHttpUpstream(
   share: ProcessShare,
 ): Upstream {
   const facts = readHttpFacts(config);
-  const usage = new Usage(runtime.clock);
+  const inFlight = new InFlight(runtime.clock);
   const availability = createAvailability(runtime, config, probe);
   const { state } = availability;
   /** A server that only responds to users gets no credentials with the gateway's own requests. */
@@ -130,17 +130,17 @@ export function createHttpUpstream(
       return protocol.era;
     },
     describe: (caller) =>
-      usage.run(() => {
+      inFlight.run(() => {
         if (state.isUp === false) throw availability.createDownError();
         return protocol.describe(caller);
       }),
     async request(caller, request) {
-      usage.enter();
+      inFlight.enter();
       try {
         if (state.isUp === false) throw availability.createDownError();
         return await protocol.request(caller, request);
       } finally {
-        usage.leave();
+        inFlight.leave();
       }
     },
     peekDescription: protocol.peekDescription,
@@ -148,7 +148,7 @@ export function createHttpUpstream(
     onStateChange: availability.onChange,
     endSession: (caller) => protocol.endSession(caller).catch(() => {}),
     async close(graceMs) {
-      await usage.end(graceMs);
+      await inFlight.end(graceMs);
       availability.close();
       await protocol.close();
       connection.close();
