@@ -97,7 +97,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
 
 /** What each call makes, and what stands for each connection and stream: closures would be most of what they take. */
 const WITH_CLASSES = [
-  'http/(server/(connections|exchange|send-stream)|limits/limiter).ts',
+  'http/(server/(client-connections|incoming-exchange|send-stream)|limits/limiter).ts',
   'mcp/calls/(call|context).ts',
   'mcp/session/(kept-streams?|session-era|session-streams).ts',
   'mcp/streaming/(event-queue|notification-streams|response-stream).ts',
@@ -106,7 +106,7 @@ const WITH_CLASSES = [
   'mcp/protocol/fit.ts',
   'mcp/upstream/wrap-upstream.ts',
   'catalog/(approved-content|caller-lists|list-cache|plan|resolve-target|server-lists|upstream-catalogs).ts',
-  'servers/http/(event-stream|exchange|server-call|session-cookies|session-era|sessions|stateless-era).ts',
+  'servers/http/(event-stream|exchange|server-call|session-cookies|session-protocol|sessions|stateless-protocol).ts',
   'servers/relay/(relay-call|suspended/outcome-records).ts',
   'servers/(transport/.*|stdio/child.ts)',
 ];
@@ -135,7 +135,7 @@ const CONFINED = [
     what: 'an accessor',
     said: /^\s+[gs]et \w+\(/m,
     where:
-      /^(?!http\/(server|limits)\/|telemetry\/tracing\/|platform\/memory\/|servers\/(relay\/|transport\/(?!server-questions)|http\/(event-stream|server-call|session-era|http-connection|exchange|sse-protocol)\.ts))/,
+      /^(?!http\/(server|limits)\/|telemetry\/tracing\/|platform\/memory\/|servers\/(relay\/|transport\/(?!server-questions)|http\/(event-stream|server-call|session-protocol|http-connection|exchange|sse-protocol)\.ts))/,
   },
   {
     what: 'a class that is no error',

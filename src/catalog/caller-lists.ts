@@ -31,10 +31,10 @@ export class CallerLists {
     this.who = who;
   }
 
-  /** `atHand`: from the entries that servers have listed so far. */
-  join(kind: ListKind, atHand?: 'atHand'): Promise<ListView> {
-    const key = `${kind} ${atHand}`;
-    const joining = this.joined.get(key) ?? this.joinAll(kind, atHand);
+  /** `peek`: from the entries that servers have listed so far. */
+  join(kind: ListKind, peek?: 'peek'): Promise<ListView> {
+    const key = `${kind} ${peek}`;
+    const joining = this.joined.get(key) ?? this.joinAll(kind, peek);
     this.joined.set(key, joining);
     return joining;
   }
@@ -64,7 +64,7 @@ export class CallerLists {
   /** The item of this name at `/mcp`. */
   async find(kind: ListKind, name: string): Promise<FoundItem | undefined> {
     if (!isCalled(kind))
-      return findIn(await this.join(kind, 'atHand'), name) ?? findIn(await this.join(kind), name);
+      return findIn(await this.join(kind, 'peek'), name) ?? findIn(await this.join(kind), name);
     const { naming, servers } = this.plan;
     const own = await this.listBuiltIn(kind).catch((error: unknown) => {
       // If the built-in catalogue fails, a name that can only belong to a server is looked up there.
@@ -104,9 +104,9 @@ export class CallerLists {
     return this.part.hasServer(BUILT_IN) ? listing : listing?.catch(() => builtIn?.peek(kind));
   }
 
-  private async joinAll(kind: ListKind, atHand: 'atHand' | undefined): Promise<ListView> {
+  private async joinAll(kind: ListKind, peek: 'peek' | undefined): Promise<ListView> {
     const { plan, part } = this;
-    const resources = kind === 'skills' ? await this.join('resources', atHand) : undefined;
+    const resources = kind === 'skills' ? await this.join('resources', peek) : undefined;
     const servers = [...plan.servers.values()].filter(
       (one) => this.isWaitedFor(one, kind) || canTake(one, kind),
     );
@@ -117,7 +117,7 @@ export class CallerLists {
         [own, ...parts].map((one) => one?.entries ?? NOTHING),
         resources,
       );
-    if (atHand) return { ...joinParts(servers.map((one) => this.peek(one, kind))), ...NOT_KEPT };
+    if (peek) return { ...joinParts(servers.map((one) => this.peek(one, kind))), ...NOT_KEPT };
     const loaded = await Promise.all(
       servers.map((one) => {
         const loading = this.load(one, kind);
@@ -163,9 +163,9 @@ export class CallerLists {
 
   /** The resource or skill file, from the server that lists it, if that is known. */
   async findKnownResource(uri: string): Promise<FoundResource | undefined> {
-    const listed = findIn(await this.join('resources', 'atHand'), uri);
+    const listed = findIn(await this.join('resources', 'peek'), uri);
     if (listed) return toResource(listed, uri);
-    return findSkillFile((await this.join('skills', 'atHand')).entries, uri, 'joined');
+    return findSkillFile((await this.join('skills', 'peek')).entries, uri, 'joined');
   }
 
   /** A resource that one server is known to list can be read without waiting for another. See `findUnlisted` for all others. */

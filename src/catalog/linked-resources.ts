@@ -21,12 +21,13 @@ const MAX_LINKS = 100;
 /** Maximum length of a remembered URI, in characters. */
 const MAX_URI = 4_096;
 
-/** The owner of links: a session, or, on one path (`''` for `/mcp`), a user and client without a session. */
+/** The owner of links: a session, or, in one view (`''` for `/mcp`), a user and client without a session. */
 export const nameLinkOwner = (
   { sessionId, user, clientId }: UpstreamCaller,
-  path: string,
+  viewName: string,
 ): string =>
-  sessionId ?? `caller:${hashSha256(JSON.stringify([path, user && nameOwner(user), clientId]))}`;
+  sessionId ??
+  `caller:${hashSha256(JSON.stringify([viewName, user && nameOwner(user), clientId]))}`;
 
 export function createLinkedResources({
   config,
@@ -107,7 +108,7 @@ export function createResolveResource(
     // The URI names its server.
     if (isAppUri(uri)) return view.findResource(uri, who);
     const linker = await links
-      .find(nameLinkOwner(who.upstream, view.path), uri)
+      .find(nameLinkOwner(who.upstream, view.name), uri)
       .catch((error: unknown) => {
         // A listed resource can be read even if the store is unavailable.
         if (listed === undefined) throw error;

@@ -65,7 +65,7 @@ export function createListPage(path: ServedPath) {
     const caller = user && nameOwner(user);
     const isNarrowed = kind === 'tools' && context.relay.era === 'session' && hasOthers(entries);
     const page = {
-      path: view.path,
+      viewName: view.name,
       kind,
       list: entries,
       positions,
@@ -173,8 +173,7 @@ const takeTurns = computeOnce((entries: readonly Entry[]) => {
 
 /** The part of a list that a caller may see. Determined for each request: only the serialized form is cached. */
 export interface VisiblePage {
-  /** `path` of the view that shows it. */
-  readonly path: string;
+  readonly viewName: string;
   readonly kind: ListKind;
   /** The key of the cache: a list that was refetched, or prepared by another plan, is a different array. */
   readonly list: readonly Entry[];
@@ -277,10 +276,10 @@ const hashPositions = computeOnce((positions: readonly number[]) => {
 
 function isSame(
   known: KeptPage,
-  { path, kind, positions, nextCursor, isNarrowed }: VisiblePage,
+  { viewName, kind, positions, nextCursor, isNarrowed }: VisiblePage,
 ): boolean {
   return (
-    known.path === path &&
+    known.viewName === viewName &&
     known.kind === kind &&
     known.isNarrowed === isNarrowed &&
     known.nextCursor === nextCursor &&

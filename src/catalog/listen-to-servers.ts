@@ -226,7 +226,7 @@ function createPassLogs(
       const plan = served.current;
       // As far as it is known without a request to the server.
       const isVisible = await seesSome(path, who, async (kind) =>
-        (await view.list(kind, who, 'atHand')).entries.filter(
+        (await view.list(kind, who, 'peek')).entries.filter(
           (entry) => entry.server === server.name,
         ),
       );

@@ -40,20 +40,20 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
   const isOwn = view.shown === 'own';
 
   return async function passOn(server, who, request, context) {
-    const { usage, upstream } = view.findServer(server) ?? failGone(server);
+    const { inFlight, upstream } = view.findServer(server) ?? failGone(server);
     const { meta, era } = context.relay;
     const passed =
       meta === undefined || isMetaUnseen(request)
         ? request
         : { ...request, params: { ...request.params, _meta: toRawMembers(meta) } };
     let result: RawResult;
-    usage.enter();
+    inFlight.enter();
     try {
       result = await relayCall(upstream, who.upstream, passed, context);
     } catch (thrown) {
       return failAsAsked(thrown, request);
     } finally {
-      usage.leave();
+      inFlight.leave();
     }
     return request.method === 'tasks/get' && isObject(result.result)
       ? finishTask(server, who, result, era)
@@ -132,16 +132,16 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
   function renameUris(
     server: string,
     who: Who,
-    { name, asked }: RelayedRequest,
+    { name, clientUri }: RelayedRequest,
     result: RawResult,
   ): RawResult | Promise<RawResult> {
-    const isMoved = asked !== undefined && asked !== name;
+    const isMoved = clientUri !== undefined && clientUri !== name;
     const named = listNamedUris(result, !isMoved && findUnread(result) !== undefined);
     if (named.length === 0) return result;
-    const isAsked = (uri: string): boolean => asked !== undefined && uri === name;
+    const isAsked = (uri: string): boolean => clientUri !== undefined && uri === name;
     const unknown = named.filter(({ uri }) => !isAsked(uri) && !isAppUri(uri));
     const toClientUri = (uri: string, moved: ReadonlySet<string>): string => {
-      if (isMoved && isAsked(uri)) return asked;
+      if (isMoved && isAsked(uri)) return clientUri;
       return moved.has(uri) ? toMovedUri(server, uri) : toSharedUri(server, uri);
     };
     const rename = (moved: ReadonlySet<string>): RawResult => {
@@ -173,7 +173,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
       }
     }
     if (unlisted.length > 0) {
-      const owner = nameLinkOwner(who.upstream, view.path);
+      const owner = nameLinkOwner(who.upstream, view.name);
       await links.remember(owner, server, unlisted.slice(0, MAX_LINKS));
     }
     return moved;
@@ -189,11 +189,12 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
 }
 
 /** MCP "Resources", "Error Handling": the error contains the URI as the client knows it. @throws always. */
-function failAsAsked(thrown: unknown, { name, asked }: RelayedRequest): never {
-  if (asked === undefined || asked === name || !(thrown instanceof GatewayError)) throw thrown;
+function failAsAsked(thrown: unknown, { name, clientUri }: RelayedRequest): never {
+  if (clientUri === undefined || clientUri === name || !(thrown instanceof GatewayError))
+    throw thrown;
   const { jsonRpc } = thrown.failure;
   if (jsonRpc === undefined || !isObject(jsonRpc.data) || jsonRpc.data.uri !== name) throw thrown;
-  const data = { ...jsonRpc.data, uri: asked };
+  const data = { ...jsonRpc.data, uri: clientUri };
   const { facts } = thrown.failure;
   return fail('upstream_error', {
     jsonRpc: { ...jsonRpc, data },

@@ -190,8 +190,8 @@ export class ServedPlan {
   readonly findServer = (name: string): Server | undefined =>
     this.current.servers.get(name)?.server;
 
-  /** The entry of this name at `/mcp`, if the list of the first server that can have it is cached, as it nearly always is. */
-  readonly findAtHand = (
+  /** The entry of this name at `/mcp`, if the first server that can have it has listed, and announced no change since. */
+  readonly findCurrent = (
     kind: 'tools' | 'prompts',
     name: string,
     caller: UpstreamCaller,

@@ -47,7 +47,7 @@ export function createResolveTarget(
     const who = toWho(context, context);
     const { list, name } = wanted;
     // Nearly always cached, so that nothing is waited for.
-    const entry = list === 'resources' ? undefined : view.findAtHand(list, name, who.upstream);
+    const entry = list === 'resources' ? undefined : view.findCurrent(list, name, who.upstream);
     return entry === undefined
       ? findTarget(wanted, who, context)
       : toTarget(entry, wanted, who, context);
@@ -61,7 +61,12 @@ export function createResolveTarget(
     const item = toItem(found);
     const { server, ownUri: uri } = found;
     if (server === BUILT_IN) return toBuiltInTarget(item, wanted, who, context);
-    const request = { method: 'resources/read', params: { uri }, name: uri, asked: name } as const;
+    const request = {
+      method: 'resources/read',
+      params: { uri },
+      name: uri,
+      clientUri: name,
+    } as const;
     return createTarget(item, wanted, who, (_args, running) =>
       passOn(server, who, request, running),
     );
@@ -108,7 +113,7 @@ export function createResolveTarget(
     return createTarget(entry, wanted, who, (_args, context) => {
       const server = view.findServer(entry.server) ?? failGone(entry.server);
       const call = toConnectCall(server, wanted, who, context);
-      return server.usage.run(() => connectUser.connectAndTell(call));
+      return server.inFlight.run(() => connectUser.connectAndTell(call));
     });
   }
 
@@ -123,7 +128,7 @@ export function createResolveTarget(
     const target = createTarget(item, wanted, who, async (args, context) => {
       if (server.upstream.logins === undefined) return failAbsent(server, who);
       const call = toConnectCall(server, wanted, who, context);
-      const refused = await server.usage.run(() => connectUser.connect(call));
+      const refused = await server.inFlight.run(() => connectUser.connect(call));
       if (refused !== undefined) return refused;
       // §24.3: the item is known only now that the user has logged in to the server, so the policies judge the actual item now.
       const found = await items.find(wanted.list, wanted.name, who);
@@ -154,7 +159,7 @@ export function createResolveTarget(
     return {
       ...own,
       item,
-      ...('ownItem' in item && { own: item }),
+      ...('ownItem' in item && { entry: item }),
       failAsUnknown: (_running, facts) => failAsUnknown(list, name, who, facts),
     };
   }
@@ -186,7 +191,7 @@ class ServerTarget implements Target, RelayedTasks {
   private readonly wanted: WantedItem;
   private readonly who: Who;
   readonly item: Entry;
-  readonly own: Entry;
+  readonly entry: Entry;
   readonly server: string;
   readonly relayedTasks: RelayedTasks | undefined;
 
@@ -195,7 +200,7 @@ class ServerTarget implements Target, RelayedTasks {
     this.wanted = wanted;
     this.who = who;
     this.item = entry;
-    this.own = entry;
+    this.entry = entry;
     this.server = entry.server;
     this.relayedTasks = wanted.list === 'tools' ? this : undefined;
   }

@@ -15,7 +15,7 @@ import {
   type UpstreamCaller,
 } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
-import { Usage } from '../mcp/upstream/wrap-upstream.ts';
+import { InFlight } from '../mcp/upstream/wrap-upstream.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { readInstructions, readServer } from './approved-content.ts';
 import { findItemProblem } from './check-item.ts';
@@ -35,7 +35,7 @@ export interface Server {
   /** §24: a connection was made, ended, or needs a login: its owners have different lists now. */
   noteConnectionChange(owner: ConnectionOwner): void;
   /** Holds the server until the work, which may be more than one request, is done. */
-  readonly usage: Pick<Usage, 'run' | 'enter' | 'leave'>;
+  readonly inFlight: Pick<InFlight, 'run' | 'enter' | 'leave'>;
   /** Stops listening; requests in flight have `graceMs` at most to finish. */
   close(graceMs: number): Promise<void>;
 }
@@ -69,7 +69,7 @@ export function createServer(
   const { config } = upstream;
   const isPersonal = upstream.facts.personalBy !== undefined;
   const closing = new AbortController();
-  const usage = new Usage(clock);
+  const inFlight = new InFlight(clock);
   let reason: string | undefined;
   let since: number | undefined;
   const scope = { isPersonal, signal: closing.signal };
@@ -86,7 +86,7 @@ export function createServer(
     isPersonal,
     lists,
     isDown: () => upstream.isUp === false,
-    usage,
+    inFlight,
     describe: () => ({
       isUp: upstream.isUp,
       since,
@@ -105,7 +105,7 @@ export function createServer(
     async close(graceMs) {
       stopListening();
       closing.abort();
-      await usage.end(graceMs);
+      await inFlight.end(graceMs);
       await upstream.close(graceMs);
     },
   };
@@ -135,7 +135,7 @@ export function createServer(
 
 export function toApprovable(config: UpstreamConfig, server: Server): ApprovableServer {
   const selected = selectTools(config.tools);
-  const { lists, upstream, usage } = server;
+  const { lists, upstream, inFlight } = server;
   const peekList = (list: LockedList) => lists.peek(list, GATEWAY_CALLER) ?? NO_ITEMS;
   return {
     name: config.name,
@@ -151,7 +151,7 @@ export function toApprovable(config: UpstreamConfig, server: Server): Approvable
       (list !== 'tools' || selected.has(String(item.name))),
     peekApproved: (list, ownName) => lists.lastApproved.find(list, ownName),
     async read(signal) {
-      const content = await usage.run(() => readServer(upstream, GATEWAY_CALLER, signal));
+      const content = await inFlight.run(() => readServer(upstream, GATEWAY_CALLER, signal));
       for (const { list } of Object.values(LOCKED_ITEMS)) {
         const served = lists.peek(list, GATEWAY_CALLER);
         if (served === undefined || served.fingerprint === content[list].fingerprint) continue;

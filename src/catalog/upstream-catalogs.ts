@@ -304,9 +304,9 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
   const passOn = createPassOn(path);
 
   return {
-    path: view.path === '' ? undefined : view.path,
-    server: view.path === '' || view.isCurated ? undefined : view.path,
-    view: view.isCurated ? view.path : undefined,
+    name: view.name === '' ? undefined : view.name,
+    server: view.name === '' || view.isCurated ? undefined : view.name,
+    view: view.isCurated ? view.name : undefined,
     get title() {
       return view.findConfig()?.title;
     },

@@ -17,13 +17,13 @@ import type { ViewConfig } from './view-shape.ts';
  */
 export interface View {
   /** `''` for `/mcp`, otherwise the name of the server or view. */
-  readonly path: string;
+  readonly name: string;
   /** §25: it shows a part of `/mcp`. */
   readonly isCurated: boolean;
-  /** Includes the lists of servers that are down. `atHand`: as far as they are known without waiting for a server. */
-  list(kind: ListKind, who: Who, atHand?: 'atHand'): Promise<ListView>;
-  /** The entry of the name that clients see here, if it is known without waiting, as it nearly always is. */
-  findAtHand(kind: 'tools' | 'prompts', name: string, caller: UpstreamCaller): Entry | undefined;
+  /** Includes the lists of servers that are down. `peek`: as far as they are known, however old, without waiting for a server. */
+  list(kind: ListKind, who: Who, peek?: 'peek'): Promise<ListView>;
+  /** What `find` finds, where that is known at once: nearly always, but not once its server has announced a change. */
+  findCurrent(kind: 'tools' | 'prompts', name: string, caller: UpstreamCaller): Entry | undefined;
   /** Takes the name, or the template, that clients see here. */
   find(kind: ListKind, name: string, who: Who): Promise<FoundItem | undefined>;
   /** The resource of the server that lists the URI, as far as that is known without waiting for a server. */

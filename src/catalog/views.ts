@@ -39,7 +39,7 @@ export function createJoinedView(served: ServedPlan): View {
   return {
     ...createSelection('', served, ({ whole }) => whole),
     findServer: served.findServer,
-    findAtHand: served.findAtHand,
+    findCurrent: served.findCurrent,
     find: (kind, name, who) => inPlan(who, (lists) => lists.find(kind, name)),
     findListed: (uri, who) => inPlan(who, (lists) => lists.findKnownResource(uri)),
     findResource: (uri, who) => inPlan(who, (lists) => lists.findResource(uri)),
@@ -63,14 +63,14 @@ export function createCuratedView(name: string, served: ServedPlan, joined: View
 
   return {
     ...selection,
-    findAtHand(kind, wanted, caller) {
-      const found = canHave(wanted) ? joined.findAtHand(kind, wanted, caller) : undefined;
+    findCurrent(kind, wanted, caller) {
+      const found = canHave(wanted) ? joined.findCurrent(kind, wanted, caller) : undefined;
       return found && isIncluded(found) ? found : undefined;
     },
     async find(kind, wanted, who) {
       // Servers outside the view are not queried.
       if (!isCalled(kind) || !canHave(wanted)) {
-        const known = findIn(await list(kind, who, 'atHand'), wanted);
+        const known = findIn(await list(kind, who, 'peek'), wanted);
         return known ?? (isCalled(kind) ? undefined : findIn(await list(kind, who), wanted));
       }
       const found = await joined.find(kind, wanted, who);
@@ -87,10 +87,10 @@ export function createCuratedView(name: string, served: ServedPlan, joined: View
     },
     /** The resource as its owner on /mcp has it; found here by its own URI, or by a template of the view. */
     async findResource(uri, who) {
-      const atHand = await joined.findListed(uri, who);
+      const known = await joined.findListed(uri, who);
       // Skills need the list of resources: both are loaded then.
-      if (atHand === undefined && !isAppUri(uri)) await list('skills', who);
-      const listed = atHand ?? (await joined.findListed(uri, who));
+      if (known === undefined && !isAppUri(uri)) await list('skills', who);
+      const listed = known ?? (await joined.findListed(uri, who));
       if (listed) return includes(listed) ? listed : undefined;
       return served.ask(async (plan) => {
         const planned = select(plan);
@@ -109,21 +109,21 @@ export function createCuratedView(name: string, served: ServedPlan, joined: View
 
 /** The lists of what `select` selects, and everything derived from them alone. */
 function createSelection(
-  path: string,
+  name: string,
   served: ServedPlan,
   select: (plan: Plan) => Selection | undefined,
-): Omit<View, 'findAtHand' | 'find' | 'findListed' | 'findResource'> {
+): Omit<View, 'findCurrent' | 'find' | 'findListed' | 'findResource'> {
   const hasServer = (server: string): boolean => select(served.current)?.hasServer(server) === true;
 
   return {
-    path,
-    isCurated: path !== '',
+    name,
+    isCurated: name !== '',
     shown: 'joined',
-    list: (kind, who, atHand) =>
+    list: (kind, who, peek) =>
       served.ask(async (plan) => {
         const selection = select(plan);
         if (selection === undefined) return GONE;
-        const list = await new CallerLists(plan, selection, who).join(kind, atHand);
+        const list = await new CallerLists(plan, selection, who).join(kind, peek);
         return { ...list, ...selection.curate(list) };
       }),
     includes: ({ server, uri }) =>
@@ -196,7 +196,7 @@ async function suggestName(
   const judge = createJudgeLikeness(name);
   if (judge === undefined) return undefined;
   const work = createTurns(clock);
-  const { entries } = await view.list(kind, who, 'atHand');
+  const { entries } = await view.list(kind, who, 'peek');
   await access.prepareFor(who, work);
   // The name itself may be listed, and the call denied because of its arguments.
   const isMeant = (entry: Entry) =>
@@ -243,7 +243,7 @@ async function findAppTool(
   const isMeant = ({ server, ownName, ownItem }: Entry) =>
     server !== BUILT_IN && ownName === name && isVisibleTo('app', ownItem);
   // Fast path: nearly all unknown names end here, before rules are evaluated or servers are waited for.
-  if (!(await view.list('tools', who, 'atHand')).entries.some(isMeant)) return undefined;
+  if (!(await view.list('tools', who, 'peek')).entries.some(isMeant)) return undefined;
   const entries = (await view.list('tools', who)).entries.slice(0, MAX_LOOKED_AT);
   const meant = entries.filter(isMeant);
   const wanted = new Set(meant.map(({ server }) => server));
@@ -324,26 +324,26 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
       });
 
   return {
-    path: name,
+    name,
     isCurated: false,
-    list: (kind, who, atHand) =>
+    list: (kind, who, peek) =>
       served.ask(async (plan) => {
         const planned = plan.servers.get(name);
         const isDenied = planned !== undefined && !mayUseSome(plan, planned, who);
         // A server's response time would reveal whether it is up; cached data takes no time.
-        if (isDenied && atHand === undefined) return EMPTY_LIST;
+        if (isDenied && peek === undefined) return EMPTY_LIST;
         const lists = open(plan, who);
         const prepared =
-          planned && (atHand ? lists.peek(planned, kind) : await lists.load(planned, kind));
+          planned && (peek ? lists.peek(planned, kind) : await lists.load(planned, kind));
         const isPersonal = planned?.server.isPersonal === true;
         if (prepared === undefined)
           return { ...EMPTY_LIST, ttlMs: 1_000, isPersonal, hasAllServers: false };
         const shown = dependsOnJoined(kind)
-          ? indexEntries((await joined.list(kind, who, atHand)).entries.filter(isOwn), getOwnName)
+          ? indexEntries((await joined.list(kind, who, peek)).entries.filter(isOwn), getOwnName)
           : getOwnList(prepared);
         return { ...shown, ttlMs: prepared.ttlMs, isPersonal, hasAllServers: true };
       }),
-    findAtHand(kind, ownName, caller) {
+    findCurrent(kind, ownName, caller) {
       const planned = dependsOnJoined(kind) ? undefined : findPlanned();
       const list = planned?.server.lists.findCurrent(kind, caller);
       return list && planned?.prepareList(list).byOwnName.get(ownName);

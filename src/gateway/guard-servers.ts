@@ -21,7 +21,7 @@ export function createAskGuardServer(
   return async function askGuardServer(name, { method, params, signal, timeoutMs, traceparent }) {
     const planned = getServers().get(name);
     if (planned === undefined) throw new Error(`${name} is no longer there`);
-    const { upstream, usage } = planned.server;
+    const { upstream, inFlight } = planned.server;
     const cancellation = new Cancellation();
     const leave = (): void => cancellation.abort();
     let isLate = false;
@@ -32,7 +32,7 @@ export function createAskGuardServer(
     if (signal?.aborted) cancellation.abort();
     signal?.addEventListener('abort', leave);
     try {
-      return await usage.run(() =>
+      return await inFlight.run(() =>
         upstream.request(GATEWAY_CALLER, {
           method,
           params,

@@ -80,7 +80,7 @@ export function createOAuthEndpoints(
   const loginPage = {
     ...PUBLIC,
     hasErrorPages: true,
-    isNavigation: true,
+    refusesScripts: true,
     ...(popups && { headers: { 'Cross-Origin-Opener-Policy': 'unsafe-none' } }),
   };
   const endpoints: readonly (PublicEndpoint | undefined)[] = [
@@ -90,7 +90,7 @@ export function createOAuthEndpoints(
       path: '/oauth/authorize',
       limit: 'authorize',
       hasErrorPages: callback !== undefined,
-      isNavigation: consent !== undefined || callback !== undefined,
+      refusesScripts: consent !== undefined || callback !== undefined,
       judge: authorize,
     },
     consent && {

@@ -127,7 +127,7 @@ export const listPathsForOperators = (
   listServedPaths(plan, async (name, planned) => {
     const view = openView(name);
     const who = toWho(LISTING_CONTEXT, LISTING_CONTEXT);
-    const { entries } = await view.list('tools', who, 'atHand');
+    const { entries } = await view.list('tools', who, 'peek');
     return view.shown === 'own'
       ? entries.map(({ ownItem }) => ownItem)
       : showTools(entries, planned);

@@ -203,8 +203,8 @@ function createPinnedView(view: View, findConfig: () => ViewConfig | undefined):
 
   return {
     ...view,
-    async list(kind, who, atHand): Promise<ListView> {
-      const list = await view.list(kind, who, atHand);
+    async list(kind, who, peek): Promise<ListView> {
+      const list = await view.list(kind, who, peek);
       return findConfig() === undefined ? list : { ...list, ...listPinned(list.entries) };
     },
   };

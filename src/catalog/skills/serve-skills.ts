@@ -132,7 +132,7 @@ export function createServeSkills(
     const page =
       found.server === BUILT_IN
         ? await readBuiltIn(uri, cursor, context)
-        : await readAtServer({ ...found, asked: uri }, skill, cursor, context);
+        : await readAtServer({ ...found, clientUri: uri }, skill, cursor, context);
     const items = page.entries
       .map((entry) => toVisible(entry, found, who))
       .filter((item) => item !== undefined);
@@ -159,14 +159,14 @@ export function createServeSkills(
     return { entries, nextCursor: page.nextCursor };
   }
 
-  /** `asked` is the URI as the client wrote it; `skill` is the skill that contains the directory. */
+  /** `clientUri` is the URI as the client wrote it; `skill` is the skill that contains the directory. */
   async function readAtServer(
-    found: FoundResource & { readonly asked: string },
+    found: FoundResource & { readonly clientUri: string },
     skill: Entry | undefined,
     cursor: Cursor,
     context: CallerContext,
   ): Promise<ReadPage> {
-    const { server, ownUri, asked: uri } = found;
+    const { server, ownUri, clientUri: uri } = found;
     const who = toWho(context, context);
     const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
     if (description === undefined || !canReadDirectories(description.capabilities)) {

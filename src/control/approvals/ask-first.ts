@@ -8,7 +8,7 @@ import type { ItemCall } from '../../mcp/calls/context.ts';
 import { CallStopped } from '../../mcp/calls/guards.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { CallControl } from '../../mcp/calls/run-call.ts';
-import type { Relay } from '../../mcp/catalog/catalog.ts';
+import type { RelayedClient } from '../../mcp/catalog/catalog.ts';
 import { digestJson, hasHalfCharacters, isObject, toCanonicalJson } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -26,7 +26,7 @@ import {
 interface Question {
   readonly call: ItemCall;
   readonly asked: CallToApprove;
-  readonly relay: Relay;
+  readonly relay: RelayedClient;
 }
 
 /** Maximum length of a form, in characters: longer ones are shown on the page. */
@@ -218,7 +218,7 @@ function toQuestion(call: ItemCall, defaultIssuer: string | undefined): Question
   const { target, context } = call;
   const { user, clientId, view, relay } = context;
   const { name, server } = target.item;
-  const tool = target.own?.ownName ?? name;
+  const tool = target.entry?.ownName ?? name;
   if (call.isAmbiguous) return stop(NOT_CLEAR('the request has a member twice'));
   try {
     // Numbers as spelled: a server may distinguish 7205759403792793601 from 7205759403792793600.
@@ -240,7 +240,7 @@ function toQuestion(call: ItemCall, defaultIssuer: string | undefined): Question
     const bound = {
       server,
       tool,
-      definition: digestJson(target.own?.ownItem ?? null),
+      definition: digestJson(target.entry?.ownItem ?? null),
       arguments: exactArgs,
       ...(exactMeta && { _meta: exactMeta }),
     };
@@ -304,8 +304,8 @@ const stop = (message: string): never => {
 
 type Tell = (call: ItemCall) => string;
 
-const nameTool: Tell = ({ target: { item, own } }) =>
-  item.server === '' ? item.name : `${own?.ownName ?? item.name} of ${item.server}`;
+const nameTool: Tell = ({ target: { item, entry } }) =>
+  item.server === '' ? item.name : `${entry?.ownName ?? item.name} of ${item.server}`;
 
 const needing =
   (next: string): Tell =>

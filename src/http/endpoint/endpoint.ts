@@ -34,8 +34,8 @@ interface EndpointBase {
   readonly isPageOfUser?: true;
   /** Shows the front page, with the status of the error, to a browser that comes here by mistake. */
   readonly hasFrontPage?: boolean;
-  /** For navigation by the user's browser: no page from any origin may read the reply or send the form. */
-  readonly isNavigation?: boolean;
+  /** Browsers reach it by navigation only: no script may read the reply, no other origin send the form. Programs may call it. */
+  readonly refusesScripts?: boolean;
   /** For the gateway's own pages: refuses pages of other origins, even if they are allowed elsewhere. */
   readonly isForOwnPages?: boolean;
   /** Public: pages of any origin may read it, without credentials. */

@@ -108,7 +108,7 @@ export const createOwnPageEndpoint =
     errors: OAUTH,
     hasErrorPages: true,
     isPageOfUser: true,
-    isNavigation: true,
+    refusesScripts: true,
     async judge(request, body) {
       const cookie = getHeader(request, 'cookie');
       const pending = () => run(request, cookie, body);

@@ -100,7 +100,7 @@ interface CheckSurroundings extends Pick<Runtime, 'store' | 'metrics'> {
 
 /** A class, since every request has one: as closures its functions took 600 bytes. */
 class WindowCheck {
-  /** The window of the address, or of the login. */
+  /** The window of the address; in groups that count logins, that of the login once it is known. */
   firstWindow: LimitWindow;
   private readonly surroundings: CheckSurroundings;
   private readonly common: CommonWindows;
@@ -182,9 +182,9 @@ class WindowCheck {
   }
 
   /**
-   * Counts the request in the windows that have not counted it yet, in all or in none. The same step of the store reads the
-   * session, slides it on request, and looks up the caller's grant: if that is missing, nothing is counted. A refusal
-   * takes the address's entry back.
+   * Counts the request in the windows that have not counted it yet, in all or in none. The same step of the store (several on a
+   * Redis cluster) reads the session, slides it on request, and looks up the caller's grant: if that is missing, nothing is
+   * counted. A refusal takes the address's entry back.
    *
    * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or `global_rate_limit_exceeded`.
    */
@@ -201,7 +201,7 @@ class WindowCheck {
       else if (loginsWindow !== undefined) windows.push(loginsWindow);
       const user = caller === this.caller ? this.userWindow : createUserWindow(common.rule, caller);
       if (user !== undefined) windows.push(user);
-      const network = createNetworkWindow(common.rule, clientIp, caller);
+      const network = createIpv6NetworkWindow(common.rule, clientIp, caller);
       if (network !== undefined) windows.push(network);
       windows.push(caller.kind === 'unauthenticated' ? common.anonymous : common.global);
     }
@@ -274,9 +274,9 @@ function createUnlimitedLimiter(store: Windows): Limiter {
 
 /** The sender of a request, as far as its checks have found out. */
 export type CountedCaller =
-  /** Admitted, by a valid token or because the request is valid. `user` (`nameOwner`) if users are counted. */
+  /** By a valid token, if one is required, or because the request is valid. `user` (`nameOwner`) is that of the token. */
   | {
-      readonly kind: 'admitted';
+      readonly kind: 'accepted';
       readonly user: string | undefined;
       /** The most requests of this user; overrides the rule. */
       readonly userMax?: number | undefined;
@@ -315,7 +315,7 @@ function createLoginWindows(
   };
 }
 
-/** Undefined if users are not counted, and for callers that are not users. */
+/** Undefined without a maximum (by default: `…_USER_RATE_LIMIT_MAX` is unset), and for callers that are not users. */
 function createUserWindow(
   rule: LimitRule,
   { user, userMax: max = rule.max.user }: CountedCaller,
@@ -327,8 +327,8 @@ function createUserWindow(
 /** An IPv6 network gets at most a tenth of the window of all callers, but at least as much as one address. */
 const NETWORK_SHARE = 0.1;
 
-/** Undefined for IPv4 addresses: no client gets thousands of them for free. */
-function createNetworkWindow(
+/** The /48 of the address. Undefined but for IPv6: no client gets thousands of IPv4 addresses for free. */
+function createIpv6NetworkWindow(
   rule: LimitRule,
   clientIp: string,
   { kind }: CountedCaller,
@@ -336,13 +336,13 @@ function createNetworkWindow(
   const network = findNetwork(clientIp, 48);
   if (network === undefined) return undefined;
   const max = Math.max(rule.max.ip, Math.ceil(rule.max.global * NETWORK_SHARE));
-  return createWindow(rule, 'network', max, kind === 'admitted' ? network : `anonymous:${network}`);
+  return createWindow(rule, 'network', max, kind === 'accepted' ? network : `anonymous:${network}`);
 }
 
 /** Windows of a rule that count many callers together: created once. */
 const createCommonWindows = (rule: LimitRule) => ({
   rule,
-  /** Callers that were admitted. */
+  /** Accepted callers. */
   global: createWindow(rule, 'global', rule.max.global, 'global'),
   /** Callers without a valid token or a session of the gateway's pages, and unknown tokens and codes. */
   anonymous: createWindow(rule, 'global', rule.max.global, 'anonymous'),

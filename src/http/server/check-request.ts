@@ -26,7 +26,7 @@ import {
   type Limiter,
   UNAUTHENTICATED,
 } from '../limits/limiter.ts';
-import { type IncomingExchange, inTrace } from './exchange.ts';
+import { type IncomingExchange, inTrace } from './incoming-exchange.ts';
 import { createBodyReader } from './read-body.ts';
 
 /** Admits all callers, or refuses them. */
@@ -77,7 +77,8 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
    * Checks the token, then the body, which is read only if the token is valid, then the message. The token determines which
    * windows count the call.
    *
-   * @throws GatewayError if the caller cannot be identified, or while a rate limit is known to be exhausted.
+   * @throws GatewayError if the endpoint is not offered, the token could not be checked, or a refusal by a limit is remembered. A
+   * refused token is returned as a request that ends in 401.
    */
   async function checkProtected(
     exchange: IncomingExchange,
@@ -115,13 +116,13 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
   /**
    * Resolves to the caller as the token says, or to the 401 that the caller gets once no limit refuses the request first.
    *
-   * @throws GatewayError if the token could not be checked.
+   * @throws GatewayError if the token could not be checked; also the 429 of the address, if it is counted before.
    */
   async function verifyToken(request: GatewayRequest, limits: LimitCheck) {
     try {
       const user = await authenticate(request, () => limits.countAddress());
       const userMax = user?.grant?.maxCalls;
-      const caller: CountedCaller = { kind: 'admitted', user: user && nameOwner(user), userMax };
+      const caller: CountedCaller = { kind: 'accepted', user: user && nameOwner(user), userMax };
       return { caller, user, refusal: undefined };
     } catch (thrown) {
       const refusal = toGatewayError(thrown);
@@ -208,7 +209,7 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
 }
 
 /** The sender of a valid request to a public endpoint, where users are not known. */
-const UNKNOWN_USER: CountedCaller = { kind: 'admitted', user: undefined };
+const UNKNOWN_USER: CountedCaller = { kind: 'accepted', user: undefined };
 
 export const UNAUTHENTICATED_CALL: CountedCall = {
   caller: UNAUTHENTICATED,

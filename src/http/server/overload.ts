@@ -110,7 +110,7 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
 
 // §12: the replies to calls that an overloaded process refuses, created once.
 
-interface OverloadRefusal {
+interface PreparedRefusal {
   /** Value of the metrics' label `route`: the path of the endpoint, with the name of its parameter. */
   readonly route: string;
   readonly reply: Reply;
@@ -125,7 +125,7 @@ export function createFindRefusal(endpoints: readonly Endpoint[], securityHeader
   const error = new GatewayError('overloaded', { headers: { 'Retry-After': '1' } });
   // The warning of the overload is logged once.
   const logged = { key: error.key, message: error.message, logLevel: 'debug' as const };
-  const refusals = new Map<string, OverloadRefusal>();
+  const refusals = new Map<string, PreparedRefusal>();
   for (const { kind, path: route, hasParameter, errors, headers: own } of endpoints) {
     if (kind === 'open') continue;
     const reply = { ...renderError(error, errors), error: logged };
@@ -135,7 +135,7 @@ export function createFindRefusal(endpoints: readonly Endpoint[], securityHeader
   }
 
   /** Undefined for requests that are always served. */
-  return function findRefusal(path: string): OverloadRefusal | undefined {
+  return function findPreparedRefusal(path: string): PreparedRefusal | undefined {
     return refusals.get(path) ?? refusals.get(getFolder(path));
   };
 }

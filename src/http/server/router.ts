@@ -17,8 +17,8 @@ interface Route {
   readonly isProbe: boolean;
   /** True if it is also served while all connections are busy. */
   readonly isServedWhenBusy: boolean;
-  /** True if only a browser's own navigation may reach it. */
-  readonly isNavigation: boolean;
+  /** True if pages may not call it by script, nor pages of other origins by a form. Programs may. */
+  readonly refusesScripts: boolean;
   /** True if no page from another origin may call it. */
   readonly isForOwnPages: boolean;
   /** True if pages of any origin may read it. */
@@ -159,7 +159,7 @@ function createRoute(path: string, all: readonly Endpoint[]): Route {
     allow: allow.join(', '),
     isProbe: endpoints.some(({ isProbe }) => isProbe),
     isServedWhenBusy: endpoints.some(({ isServedWhenBusy }) => isServedWhenBusy),
-    isNavigation: endpoints.some(({ isNavigation }) => isNavigation),
+    refusesScripts: endpoints.some(({ refusesScripts }) => refusesScripts),
     isForOwnPages: endpoints.some(({ isForOwnPages }) => isForOwnPages),
     isForAllOrigins: endpoints.some(({ isForAllOrigins }) => isForAllOrigins),
   };

@@ -8,8 +8,8 @@ import { countBytes } from '../../platform/pieces.ts';
 import { KEEP_ALIVE } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ReplyStream } from '../endpoint/message.ts';
-import { type IncomingExchange, runWhenClosed } from './exchange.ts';
 import type { HeaderList } from './headers.ts';
+import { type IncomingExchange, runWhenClosed } from './incoming-exchange.ts';
 import type { MemoryOwner, ReplyMemory } from './transfer-memory.ts';
 
 /**
@@ -232,13 +232,13 @@ export async function writeSlices(
       if (res.write(slice)) continue;
       // All of it stays in memory until its last byte is written.
       counted ??= counter.count(bytes);
-      await waitForDrain(res);
+      await waitUntilWritable(res);
       counted.count(slice.length, 0);
     }
   counted?.end();
 }
 
-const waitForDrain = (res: ServerResponse) =>
+const waitUntilWritable = (res: ServerResponse) =>
   new Promise<void>((resolve) => res.once('drain', () => resolve()));
 
 /**

@@ -11,8 +11,7 @@ import type { Endpoint } from '../endpoint/endpoint.ts';
 import { createLimitHeaders, getHeader, type Reply } from '../endpoint/message.ts';
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import { type CallerChecks, createRequestChecks, UNAUTHENTICATED_CALL } from './check-request.ts';
-import { type ConnectionTable, createConnectionTable } from './connections.ts';
-import { createReceive, type IncomingExchange, inTrace } from './exchange.ts';
+import { type ConnectionTable, createConnectionTable } from './client-connections.ts';
 import {
   CORS_FOR_ALL,
   type CorsHeaderNames,
@@ -28,6 +27,7 @@ import {
   serializeTransportError,
   toHeaderList,
 } from './headers.ts';
+import { createReceive, type IncomingExchange, inTrace } from './incoming-exchange.ts';
 import { createFindRefusal, createOverload, createRunQueue } from './overload.ts';
 import { DISCARD_MS, hasUnsupportedCoding } from './read-body.ts';
 import { createCanonicalizePath, createRouter, prefersHtml, type Site } from './router.ts';
@@ -185,7 +185,7 @@ function createRequestHandler(
   const receive = createReceive(clock, config.http.trustProxy, canonicalizePath);
   const runQueue = createRunQueue(clock);
   const overload = createOverload(runtime, runQueue);
-  const findOverloadRefusal = createFindRefusal(endpoints, securityHeaders);
+  const findPreparedRefusal = createFindRefusal(endpoints, securityHeaders);
   const checkHost = createHostCheck(config);
   const readOrigin = createReadOrigin(config);
   const { checkProtected, checkPublic, runAgain, challenge } = createRequestChecks(runtime, checks);
@@ -212,10 +212,10 @@ function createRequestHandler(
       return;
     }
     // Preflights are admitted: without them a page cannot read the refusal of its call.
-    const refusal = request.method === 'OPTIONS' ? undefined : findOverloadRefusal(request.path);
+    const refusal = request.method === 'OPTIONS' ? undefined : findPreparedRefusal(request.path);
     const isRefused = refusal !== undefined && !overload.tryAdmit(exchange.receivedAt);
-    const draining = connection.waitForDrain();
-    if (draining !== undefined) await draining;
+    const waiting = connection.waitForUnsentReplies();
+    if (waiting !== undefined) await waiting;
     if (isRefused) {
       metrics.recordOverloadRefusal(refusal.route);
       exchange.reply = refusal.reply;
@@ -223,7 +223,7 @@ function createRequestHandler(
       exchange.route = refusal.route;
       // The connection stays open: a new one would cost more than the call. The reply goes out at the end of this turn of the
       // event loop: clients that retry at once would otherwise keep the loop reading, and admitted calls would not be answered.
-      sender.sendTogether(exchange);
+      sender.sendSoon(exchange);
       return;
     }
     await HEAD_READ;
@@ -234,7 +234,7 @@ function createRequestHandler(
         exchange.reply = renderThrown(exchange, thrown);
       }
       completeHeaders(exchange);
-      sender.sendTogether(exchange);
+      sender.sendSoon(exchange);
     } catch (cause) {
       sender.breakOff(exchange, cause);
     }
@@ -256,7 +256,7 @@ function createRequestHandler(
 
     checkHost(getHeader(request, 'host'), authority, route?.isProbe === true);
     if (origin.value !== undefined && !route?.isForAllOrigins) checkOrigin(origin);
-    if (route?.isNavigation) checkNavigation(request, ownOrigin);
+    if (route?.refusesScripts) checkNavigation(request, ownOrigin);
     if (route?.isForOwnPages) checkOwnOrigin(origin, ownOrigin);
     if (request.method === 'OPTIONS') {
       const headers = route?.isForAllOrigins
@@ -276,7 +276,7 @@ function createRequestHandler(
       ? checkPublic(exchange, endpoint)
       : checkProtected(exchange, endpoint));
     const { limits, caller, granted } = checked;
-    if (caller.kind === 'admitted')
+    if (caller.kind === 'accepted')
       exchange.owner = caller.user === undefined ? 'authDisabled' : { user: caller.user };
     const { trace } = request;
     const admitting = trace ? trace.run(() => limits.admit(checked)) : limits.admit(checked);
@@ -330,7 +330,7 @@ function createRequestHandler(
   function completeHeaders(exchange: IncomingExchange) {
     const { reply, request, destination, origin, endpoint, limits } = exchange;
     const { route } = destination;
-    const isClosed = route?.isNavigation === true || route?.isForOwnPages === true;
+    const isClosed = route?.refusesScripts === true || route?.isForOwnPages === true;
     const isGranted = origin.isAllowed && !isClosed && !route?.isForAllOrigins;
     // A refusal by a limit has the headers of that limit.
     const verdict = reply.status === 429 ? undefined : limits?.addressVerdict;

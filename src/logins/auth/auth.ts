@@ -30,9 +30,9 @@ type TokenVerifier = ReturnType<typeof createTokenVerifier>;
 
 export interface Auth {
   /**
-   * Authenticates a request. A promise only if a key has to be fetched first.
+   * Authenticates a request. Undefined if no login is required, otherwise always a promise.
    *
-   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or through the promise.
+   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, through the promise.
    */
   readonly authenticate: (
     request: AuthRequest,

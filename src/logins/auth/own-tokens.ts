@@ -164,7 +164,8 @@ export function createOwnTokenVerifier(
       );
   }
 
-  function admit(opened: AccessToken, entry: KnownGrant, path: string): UserContext {
+  /** The user of a token, whose first use is noted. @throws GatewayError */
+  function requireUser(opened: AccessToken, entry: KnownGrant, path: string): UserContext {
     // No two grants share an ID; if they did, no user must be mistaken for another.
     if (opened.userKey !== entry.userKey) failUnknown('');
     if (ADMIN.test(path)) {
@@ -195,10 +196,10 @@ export function createOwnTokenVerifier(
       const entry = known.get(opened.grantId);
       // A token of a pair that is new to this process: its use has to be recorded.
       if (entry !== undefined && opened.generation <= entry.grant.issued.generation)
-        return admit(opened, entry, path);
+        return requireUser(opened, entry, path);
       return (async () => {
         await beforeFetch?.();
-        return admit(opened, await read(opened.grantId), path);
+        return requireUser(opened, await read(opened.grantId), path);
       })();
     },
     /** The same user, for a grant that has changed. @throws GatewayError `token_revoked`. */

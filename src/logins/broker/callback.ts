@@ -55,7 +55,10 @@ export function createCallback(
     const parameters = parseQuery(query, () => {});
     const state = parameters.require('state');
     const { clientId } = (await logins.get(state)) ?? failLoginExpired();
-    return addFacts({ client: truncateForLog(clientId) }, async () => {
+    return addFacts({ client: truncateForLog(clientId) }, finish);
+
+    /** Runs once the request is counted. */
+    async function finish(): Promise<Reply> {
       // Used up in any case: a code that reached a different browser is in its address bar, and must be useless to the attacker
       // who began the login.
       const login = (await logins.take(state)) ?? failLoginExpired();
@@ -66,7 +69,7 @@ export function createCallback(
       await checkResponseIssuer(parameters, login, endpoints);
       const code = parameters.get('code');
       return code === undefined ? forwardError(parameters, login) : finishLogin(login, code);
-    });
+    }
   };
 
   /** Requests the user from the provider here and not at the token endpoint, so that users who may not log in see a page. */

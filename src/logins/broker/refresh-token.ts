@@ -85,16 +85,16 @@ type RefreshDecision =
   | { readonly kind: 'again'; readonly grant: Grant | undefined }
   /** The grant gets new tokens. */
   | { readonly kind: 'rotated'; readonly grant: Grant }
-  /** The token was replaced, and its successor is in use: one of the two is stolen. */
+  /** The token was replaced, and a token of the new pair was used: a thief may have one of the two. */
   | { readonly kind: 'reused' }
-  /** The token was replaced, and the request differs from the one that its successor was issued for. */
+  /** The token was replaced, and the request differs from the one that the new pair was issued for. */
   | { readonly kind: 'replaced' }
   /** It was not granted. */
   | { readonly kind: 'otherScope' | 'otherResource' };
 
 /**
- * A replaced token is accepted for this long after its replacement, even if its successor is in use, since a client's own requests may
- * cross.
+ * A replaced token is accepted for this long after its replacement, even if a token of the new pair was used, since a client's own
+ * requests may cross.
  */
 const REPLACED_MS = 60_000;
 
@@ -109,7 +109,7 @@ function decideRefresh(
   const { generation } = asked;
   // A later generation than the stored one: the store lost its last moments, and the client has what was issued in them.
   const isCurrent = generation >= issued.generation;
-  // A client that lost the response tries again, perhaps hours later: accepted until the successor is used.
+  // A client that lost the response tries again, perhaps hours later: accepted until a token of the new pair is used.
   const isStillGood =
     replaced?.generation === generation &&
     (!issued.isUsed || now - replaced.replacedAt <= REPLACED_MS);

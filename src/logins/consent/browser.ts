@@ -95,8 +95,8 @@ export function createApprovals(
     /** True if the browser approved the client at this redirect URI, for whatever scopes. */
     isClientApproved: (request: AuthorizationRequest, browserHash: string) =>
       stands(buildKeys(request, browserHash)[1], request.clientId),
-    /** Counts for this login. It is stored at once if the gateway never learns who logs in, else by `confirm`. */
-    async approve(request: AuthorizationRequest, browserHash: string): Promise<Approval> {
+    /** Counts for this login. Proxy mode stores it at once; broker mode at the callback (`confirm`), once the user is known. */
+    async create(request: AuthorizationRequest, browserHash: string): Promise<Approval> {
       const approval = { keys: buildKeys(request, browserHash), isNew: true };
       if (logouts === undefined) await remember(approval, {});
       return approval;

@@ -78,7 +78,7 @@ export function createConsent(
   }
 
   async function approve(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
-    const approval = await approvals.approve(request, browser.hash);
+    const approval = await approvals.create(request, browser.hash);
     // 303: the browser posted a form, and continues with a GET.
     return { ...(await redirectToProvider(request, browser, approval)), status: 303 };
   }

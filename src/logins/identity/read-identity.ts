@@ -1,5 +1,5 @@
-// §13.2: reads the user from the provider's token response: from its ID token, and from its userinfo endpoint if the ID token lacks a claim
-// that the configuration names.
+// §13.2: reads the user from the provider's token response: from its ID token, and from its userinfo endpoint only if the ID token
+// lacks groups, an e-mail address or a claim that the configuration names, or to ask again with a token that lives until revoked.
 
 import type { ProviderQuirks } from '../../config/provider-profiles.ts';
 import { catalogue } from '../../errors/catalogue.ts';

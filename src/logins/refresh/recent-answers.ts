@@ -75,7 +75,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
   }
 
   /** Finds a grant by a token that the gateway issued within the last day, or by its current refresh token within 30 days. */
-  async function readGrant(token: string): Promise<KnownGrant | undefined> {
+  async function readGrant(token: string): Promise<ProviderGrant | undefined> {
     const text = await store.get(buildRecentGrantKey(token));
     const { grantId, clientId, isReplaced } = (text && parseObject(text)) || {};
     if (typeof grantId !== 'string' || typeof clientId !== 'string') return undefined;
@@ -212,7 +212,7 @@ const buildAnswerKey = (token: string) => buildOAuthKey('recent-answer', hashSha
 // The grant of a token, and the last event of the grant. In proxy mode a grant is the provider's: all tokens that descend from one
 // login, under an ID of this gateway's. It has nothing to do with `Grant`, the record of broker mode. Only hashes of tokens are stored.
 
-interface KnownGrant {
+interface ProviderGrant {
   /** Stays the same across refreshes. */
   readonly grantId: string;
   readonly clientId: string;

@@ -149,7 +149,7 @@ export interface CallRecord {
   /** Milliseconds of the monotonic clock; set when the call begins to run. */
   startedAt: number;
   /** The server whose path received it; undefined for `/mcp`. */
-  readonly ownServer: string | undefined;
+  readonly pathServer: string | undefined;
   /** The view (§25) whose path received it. */
   readonly view: string | undefined;
   /** The server that the call goes to, once known; undefined for the gateway's own items. */
@@ -195,7 +195,7 @@ export function createCallRecord(
     trace: meta.traceparent === undefined ? NO_TRACE : readTraceContext(meta),
     clientId: undefined,
     startedAt: 0,
-    ownServer: server,
+    pathServer: server,
     view,
     server,
     hasStarted: false,

@@ -4,7 +4,7 @@ import type { Ajv, ValidateFunction } from 'ajv';
 import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createLoader } from '../../platform/load-package.ts';
-import type { SessionRelay } from '../catalog/catalog.ts';
+import type { RelayedSessionClient } from '../catalog/catalog.ts';
 import type { Answers, ClientRequests } from '../catalog/client-requests.ts';
 import { describeErrors } from '../catalog/define/describe-errors.ts';
 import type { Question } from './guards.ts';
@@ -112,7 +112,7 @@ export const createPageQuestion = (params: {
 
 /** The client's response; undefined if the request cannot reach the client. */
 export async function askInSession(
-  relay: SessionRelay,
+  relay: RelayedSessionClient,
   question: Question,
 ): Promise<JsonObject | undefined> {
   try {
@@ -129,7 +129,10 @@ export async function askInSession(
  *
  * @throws GatewayError; MCP 2025-11-25 "URL Elicitation Required Errors" if the request cannot reach the client.
  */
-export async function askToOpen(relay: SessionRelay, question: Question): Promise<JsonObject> {
+export async function askToOpen(
+  relay: RelayedSessionClient,
+  question: Question,
+): Promise<JsonObject> {
   const { params } = question;
   const jsonRpc = {
     code: URL_REQUIRED,

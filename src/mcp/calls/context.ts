@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { failParams } from '../../errors/gateway-error.ts';
 import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Context, Relay, ServiceInfo } from '../catalog/catalog.ts';
+import type { Context, RelayedClient, ServiceInfo } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import type {
   ApprovalRounds,
@@ -57,12 +57,12 @@ export interface CallClient {
     guards: QuestionGuards | undefined,
   ): Promise<Answers<Requests>>;
   /** For catalogues that pass calls on. */
-  createRelay(
-    call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta' | 'questionGuards'> & {
+  createRelayedClient(
+    call: Pick<RelayedClient, 'wantsProgress' | 'signal' | 'meta' | 'questionGuards'> & {
       /** True if the method may ask the client. */
       readonly canAsk: boolean;
     },
-  ): Relay;
+  ): RelayedClient;
   /** True if the call ends with a request to the client, whatever its tool returns. Absent if calls never do. */
   isAsking?(): boolean;
   /** Undefined if the client does not support tasks. */
@@ -184,9 +184,9 @@ class ClientAccess {
     return this.client.ask(requests, this.findQuestionGuards());
   }
 
-  createRelay(meta: JsonObject | undefined): Relay {
+  createRelayedClient(meta: JsonObject | undefined): RelayedClient {
     const { source, client, services } = this;
-    return client.createRelay({
+    return client.createRelayedClient({
       wantsProgress: source.stream.isAccepted && this.progressToken !== undefined,
       signal: source.signal(),
       meta,
@@ -252,7 +252,7 @@ class ClientContext implements CallContext {
   readonly view: string | undefined;
   readonly #access: ClientAccess;
   readonly #meta: JsonObject | undefined;
-  #relay: Relay | undefined;
+  #relay: RelayedClient | undefined;
 
   constructor(access: ClientAccess, meta: JsonObject | undefined) {
     const { user, session, record } = access.source;
@@ -312,15 +312,15 @@ class ClientContext implements CallContext {
     return () => (user === undefined ? Promise.resolve(undefined) : getProviderToken(user));
   }
 
-  get relay(): Relay {
+  get relay(): RelayedClient {
     const context = ClientContext.#find(this);
-    context.#relay ??= context.#access.createRelay(context.#meta);
+    context.#relay ??= context.#access.createRelayedClient(context.#meta);
     return context.#relay;
   }
 
   get takesStream(): boolean {
     const { stream } = ClientContext.#find(this).#access.source;
-    return stream.isAccepted && stream.mayBegin;
+    return stream.isAccepted && stream.isStreamableRevision;
   }
 
   get approvalRounds(): ApprovalRounds | undefined {

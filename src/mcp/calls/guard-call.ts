@@ -48,11 +48,11 @@ export function findCallGuards(guards: Guards, { item }: Target) {
   const { request, result } = POINTS[item.kind];
   const before = guards.find(request, item);
   const after = guards.find(result, item);
-  /** Checks errors that ask the user. */
-  const asked = guards.find('elicitation', item);
-  const isLookedAt = before !== undefined || after !== undefined || asked !== undefined;
+  /** Checks errors that send the user to a URL. */
+  const elicitation = guards.find('elicitation', item);
+  const isLookedAt = before !== undefined || after !== undefined || elicitation !== undefined;
   return isLookedAt || WHILE_IT_RUNS.some((point) => guards.find(point, item) !== undefined)
-    ? { before, after, asked }
+    ? { before, after, elicitation }
     : undefined;
 }
 
@@ -102,7 +102,7 @@ function findRequestProblem(
 
 interface GuardedEnd {
   readonly after: Guard | undefined;
-  readonly asked: Guard | undefined;
+  readonly elicitation: Guard | undefined;
   readonly target: Target;
   readonly message: Pick<GuardedMessage, 'caller' | 'signal'>;
   readonly context: CallContext;
@@ -171,11 +171,12 @@ function toShown(exact: JsonObject, cache: unknown): object {
  */
 export async function guardThrown(
   thrown: unknown,
-  { after, asked, message }: Pick<GuardedEnd, 'after' | 'asked' | 'message'>,
+  { after, elicitation, message }: Pick<GuardedEnd, 'after' | 'elicitation' | 'message'>,
 ): Promise<never> {
   const said = thrown instanceof GatewayError ? thrown.failure.jsonRpc : undefined;
   if (!(thrown instanceof GatewayError) || said === undefined) throw thrown;
-  let jsonRpc = asked === undefined ? said : await guardUrlQuestions(said, asked, message);
+  let jsonRpc =
+    elicitation === undefined ? said : await guardUrlQuestions(said, elicitation, message);
   if (after !== undefined) {
     const passed = await passGuard(after, {
       value: { error: jsonRpc },
@@ -194,7 +195,7 @@ export async function guardThrown(
 /** MCP 2025-11-25 "URL Elicitation Required Errors". */
 async function guardUrlQuestions(
   error: JsonRpcErrorObject,
-  asked: Guard,
+  elicitation: Guard,
   message: GuardedEnd['message'],
 ): Promise<JsonRpcErrorObject> {
   const { code, data } = error;
@@ -204,7 +205,7 @@ async function guardUrlQuestions(
   for (const question of data.elicitations) {
     const value: JsonObject = isObject(question) ? question : {};
     const findProblem = (changed: unknown) => findAskedProblem('elicitation', changed);
-    const replaced = await passGuard(asked, { value, ...message, findProblem });
+    const replaced = await passGuard(elicitation, { value, ...message, findProblem });
     passed.push(replaced === undefined ? question : replaced.value);
     isChanged ||= replaced !== undefined;
   }
@@ -237,9 +238,9 @@ export async function guardCompletion(
     }).catch(rethrowStopped);
     passed = (judged && readChanged(completion, judged.value)) ?? completion;
   }
-  const asked = guards?.find('elicitation', item);
+  const elicitation = guards?.find('elicitation', item);
   const completed = await complete(passed).catch((thrown: unknown) =>
-    guardThrown(thrown, { after, asked, message: { caller, signal } }).catch(rethrowStopped),
+    guardThrown(thrown, { after, elicitation, message: { caller, signal } }).catch(rethrowStopped),
   );
   if (after === undefined) return completed;
   // Drops what the guard does not see.

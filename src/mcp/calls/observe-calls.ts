@@ -116,7 +116,7 @@ const auditCalls = (
     const item = record.method?.item;
     if (item === undefined || !audit.isRequired) return undefined;
     // The server of a URI may depend on earlier links: the line for the end of the call names it.
-    const server = item.kind === 'resource' ? record.ownServer : record.server;
+    const server = item.kind === 'resource' ? record.pathServer : record.server;
     return audit.writeStart({ ...describeCall(item, record), server });
   },
   end(record) {
@@ -132,7 +132,7 @@ const auditCalls = (
 
 function describeCall(
   { auditEvent, kind }: MethodItem,
-  { user, clientId, request, view, ownServer, server, subject, trace }: CallRecord,
+  { user, clientId, request, view, pathServer, server, subject, trace }: CallRecord,
 ): AuditedAction {
   return {
     event: auditEvent,
@@ -141,7 +141,7 @@ function describeCall(
     client: clientId,
     grant: user?.grant?.id,
     ip: request.clientIp,
-    view: view ?? ownServer,
+    view: view ?? pathServer,
     server,
     [kind]: subject,
     trace: readTraceId(trace) ?? readTraceId(readTraceContext(request.headers)),

@@ -266,8 +266,8 @@ async function getApproval(item: ItemCall, control: CallControl): Promise<void> 
 /** What is approved includes the server's description of the tool. */
 const isSameTool = (one: Target, other: Target) =>
   one.item.server === other.item.server &&
-  one.own?.ownName === other.own?.ownName &&
-  isDeepStrictEqual(one.own?.ownItem, other.own?.ownItem);
+  one.entry?.ownName === other.entry?.ownName &&
+  isDeepStrictEqual(one.entry?.ownItem, other.entry?.ownItem);
 
 const CHANGED =
   'The tool, or the rules about it, have changed since this call was approved, so nothing was done. Call again to request approval again.';

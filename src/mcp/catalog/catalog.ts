@@ -230,22 +230,22 @@ export interface Context extends Caller {
    */
   readonly providerToken: () => Promise<string | undefined>;
   /** For catalogues that relay calls to other servers. */
-  readonly relay: Relay;
+  readonly relay: RelayedClient;
   /** The caller's W3C trace context, for calls to other services. */
   readonly trace: TraceContext;
 }
 
-/** The client of a call, as a server behind the gateway sees it: messages are relayed without inspection. */
-export type Relay = SessionRelay | StatelessRelay;
+/** The client of a relayed call, as its era reaches it (`CallClient`): messages are relayed without inspection. */
+export type RelayedClient = RelayedSessionClient | RelayedStatelessClient;
 
-interface RelayBase {
+interface RelayedClientBase {
   /** Like the context's signal, but cheaper to create. */
   readonly signal: CancelSignal;
   /** True if the client requested progress and accepts a stream. */
   readonly wantsProgress: boolean;
   /** The least severe log messages that the client wants; undefined for none. */
   readonly logLevel: LogSeverity | undefined;
-  /** The custom members of the request's `_meta` (`readCustomMeta`), or what guards made of them. */
+  /** The custom members of the request's `_meta` (`readCustomMeta`: none if too large), or what guards made of them. */
   readonly meta: JsonObject | undefined;
   /**
    * Guards for server-initiated requests; undefined if no guard checks them. They do not see requests from the gateway itself.
@@ -254,7 +254,7 @@ interface RelayBase {
 }
 
 /** Server-initiated requests are sent to the client during the call. */
-export interface SessionRelay extends RelayBase {
+export interface RelayedSessionClient extends RelayedClientBase {
   readonly era: 'session';
   /**
    * Relays a request to the client unchanged, and resolves to its unchanged response.
@@ -278,7 +278,7 @@ export interface SessionRelay extends RelayBase {
 export type RawAnswer = { readonly result: JsonObject } | { readonly error: JsonRpcErrorObject };
 
 /** Server-initiated requests end the call, and the client repeats it with the responses. */
-export interface StatelessRelay extends RelayBase {
+export interface RelayedStatelessClient extends RelayedClientBase {
   readonly era: 'stateless';
   /** Responses that this call brings for an earlier one, which ended with `requireInput`. */
   readonly answered:

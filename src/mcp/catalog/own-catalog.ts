@@ -28,7 +28,7 @@ export interface OwnCatalog extends ServedCatalog {
  */
 export function serveOwnCatalog(catalog: Catalog, runtime?: ClockAndLog): OwnCatalog {
   return {
-    path: undefined,
+    name: undefined,
     server: undefined,
     view: undefined,
     offers: catalog.offers,

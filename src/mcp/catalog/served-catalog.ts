@@ -65,7 +65,7 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
    * The name of its server or view, which are distinct (§25.1); undefined for `/mcp`. A session belongs to the path that opened
    * it.
    */
-  readonly path: string | undefined;
+  readonly name: string | undefined;
   /** The server on whose path the catalogue is; undefined for `/mcp` and views. */
   readonly server: string | undefined;
   /** The view (§25) that the catalogue serves; undefined for `/mcp` and the paths of servers. */
@@ -148,10 +148,10 @@ export interface Target {
     caller: IdentifiedCaller,
   ): readonly MirroredParam[] | Promise<readonly MirroredParam[]>;
   /**
-   * For a tool: the server's description as it wrote it, under its own name; an approval is bound to it (§27). Undefined if
-   * unknown.
+   * For a tool: its entry, with the server's description as it wrote it, under its own name; an approval is bound to it (§27).
+   * Undefined if unknown.
    */
-  readonly own?: { readonly ownName: string; readonly ownItem: object } | undefined;
+  readonly entry?: { readonly ownName: string; readonly ownItem: object } | undefined;
   /**
    * The server's lists are not known yet: `run` fetches them first, and runs nothing unless the policies allow it without an
    * approval. So no approval is requested yet.

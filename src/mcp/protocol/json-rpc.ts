@@ -104,13 +104,13 @@ const NO_META: JsonObject = Object.freeze({});
 
 // Custom members of `_meta`, from clients to servers: unknown to MCP and to the gateway.
 
-/** Kept with the arguments for as long as the call runs. */
+/** Kept with the arguments for as long as the call runs: beyond either bound all are dropped. */
 const MAX_BYTES = 8_192;
 const MAX_LEVELS = 16;
 
 /**
- * Selects the members that are passed on to servers. `sentText` is the text of the message. Undefined without custom members, and if
- * they are too large or too deep: they only mean something together.
+ * Selects the members that are passed on to servers. `sentText` is the text of the message. Undefined without custom members, and
+ * if they are too large (`MAX_BYTES`) or too deep (`MAX_LEVELS`): they only mean something together.
  */
 export function readCustomMeta(meta: JsonObject, sentText = ''): JsonObject | undefined {
   let custom: [string, unknown][] | undefined;

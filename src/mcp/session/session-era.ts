@@ -13,7 +13,7 @@ import { type Call, type EraHandler, SESSION_HEADER, toAnswer } from '../calls/c
 import type { CallClient } from '../calls/context.ts';
 import type { QuestionGuards } from '../calls/guards.ts';
 import { failUnknownMethod } from '../calls/methods.ts';
-import type { SessionRelay } from '../catalog/catalog.ts';
+import type { RelayedSessionClient } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
@@ -109,7 +109,7 @@ export function createSessionEraHandler(
       });
     if (call.record.method === undefined) failUnknownMethod('method_not_found', method);
     const { stream } = call;
-    stream.mayBegin = session.protocolVersion >= RESUMABLE_SINCE;
+    stream.isStreamableRevision = session.protocolVersion >= RESUMABLE_SINCE;
     const runMethod = SESSION_METHODS[method];
     if (runMethod !== undefined) {
       const running = runMethod(readParams(request.params), session, call, services);
@@ -124,7 +124,7 @@ export function createSessionEraHandler(
     const { stream } = call;
     const { sessionId } = session;
     const client = new SessionClient(call, session, services);
-    if (stream.mayBegin) stream.keep(client);
+    if (stream.isStreamableRevision) stream.keep(client);
     const running = cancellations.add(call, sessionId, id);
     try {
       const outcome = await calls.run(call, client);
@@ -138,7 +138,7 @@ export function createSessionEraHandler(
             );
       if ('error' in answer) {
         questions.noteRequired(sessionId, answer.error);
-      } else if (stream.isAccepted && stream.mayBegin) {
+      } else if (stream.isAccepted && stream.isStreamableRevision) {
         // §18.4. Not before an error: a stream would hide its HTTP status.
         const { missedLists } = call.catalog;
         const lists = missedLists?.sessions.has(sessionId) ? missedLists.take(sessionId) : [];
@@ -187,8 +187,8 @@ class SessionClient implements CallClient, KeepStream {
     return this.services.questions.ask(this.call, this.session, requests, guards);
   }
 
-  createRelay(relayed: RelayedThrough): SessionRelay {
-    return new RelayInSession(this, relayed);
+  createRelayedClient(relayed: RelayedThrough): RelayedSessionClient {
+    return new RelayedClientInSession(this, relayed);
   }
 
   get canPrime(): boolean {
@@ -209,9 +209,9 @@ class SessionClient implements CallClient, KeepStream {
   }
 }
 
-type RelayedThrough = Parameters<CallClient['createRelay']>[0];
+type RelayedThrough = Parameters<CallClient['createRelayedClient']>[0];
 
-class RelayInSession implements SessionRelay {
+class RelayedClientInSession implements RelayedSessionClient {
   readonly era = 'session';
   readonly signal: CancelSignal;
   readonly wantsProgress: boolean;
@@ -234,12 +234,12 @@ class RelayInSession implements SessionRelay {
 
   // Bound when they are read, like those of the context: authors' catalogues may destructure them.
 
-  get ask(): SessionRelay['ask'] {
+  get ask(): RelayedSessionClient['ask'] {
     const { call, session, services } = this.client;
     return (request, cancelled) => services.questions.askRaw(call, session, request, cancelled);
   }
 
-  get completeElicitation(): SessionRelay['completeElicitation'] {
+  get completeElicitation(): RelayedSessionClient['completeElicitation'] {
     const { call, session, services } = this.client;
     return (elicitationId) =>
       services.questions.completeElicitation(call, session.sessionId, elicitationId);

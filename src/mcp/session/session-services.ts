@@ -133,7 +133,7 @@ export async function beginSession(
     protocolVersion,
     clientCapabilities: JSON.stringify(client),
     ...(isObject(clientInfo) && { clientInfo: JSON.stringify(pickNameAndVersion(clientInfo)) }),
-    server: catalog.path,
+    server: catalog.name,
   });
   // As after DELETE, in the background; never rejects.
   for (const endedId of endedIds) {

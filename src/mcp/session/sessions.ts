@@ -100,14 +100,14 @@ export function createSessions(
     },
 
     /**
-     * The record of an active session of this user, opened on this path.
+     * The record of an active session of this user, opened on this path: `record.server` may be the name of a view.
      *
      * @throws GatewayError `internal_error` if the store did not answer: that is never "not found".
      */
     find({ session, user, catalog }: SessionCall): SessionRecord | undefined {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
-      return record && isOwn(record, user) && record.server === catalog.path ? record : undefined;
+      return record && isOwn(record, user) && record.server === catalog.name ? record : undefined;
     },
 
     /** Refuses a call whose session `find` has not found, and counts the session if it has expired. @throws GatewayError always. */

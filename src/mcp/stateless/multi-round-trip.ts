@@ -87,7 +87,7 @@ export async function startRound(
       throw new InputRequired();
     },
 
-    createRelay: ({ wantsProgress, signal, meta, canAsk, questionGuards }) => ({
+    createRelayedClient: ({ wantsProgress, signal, meta, canAsk, questionGuards }) => ({
       era: 'stateless',
       signal,
       wantsProgress,

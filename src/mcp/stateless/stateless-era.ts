@@ -108,7 +108,7 @@ export function createStatelessEraHandler(
       const envelope = readEnvelope(request, message, call.catalog.offers);
       const { method } = record;
       if (method === undefined) failUnknownMethod('unknown_method', message.method);
-      stream.mayBegin = true;
+      stream.isStreamableRevision = true;
       if (method.name === 'subscriptions/listen') {
         if (!stream.isAccepted) fail('not_acceptable');
         const opening = listen(call, message, envelope);

@@ -38,7 +38,7 @@ export const ACCEPTED: McpResponse = { kind: 'accepted' };
 
 export interface KeepStream {
   start(): ResponseChannel;
-  /** True if clients accept a stream that begins with an event id and no data. */
+  /** True if clients accept a primer: a first event with an id and no data. */
   readonly canPrime: boolean;
 }
 
@@ -48,8 +48,8 @@ type ResponseChannel = Omit<EventChannel, 'close' | 'isFull' | 'hasRoomToSpare'>
 export class ResponseStream {
   /** True if the client accepts a stream: other clients are sent the response only. */
   readonly isAccepted: boolean;
-  /** True if slowness alone may turn it into a stream; set by the era. */
-  mayBegin = false;
+  /** True from 2025-03-26 on, in both eras: slowness alone may turn it into a stream. Set by the era. */
+  isStreamableRevision = false;
   private readonly id: RequestId | null;
   private keepStream: KeepStream | undefined = undefined;
   private channel: ResponseChannel | undefined = undefined;
@@ -120,7 +120,7 @@ export class ResponseStream {
    */
   begin(isLate: boolean): void {
     const isBegun = this.answer !== undefined || this.channel !== undefined;
-    if (isBegun || !this.isAccepted || !this.mayBegin) return;
+    if (isBegun || !this.isAccepted || !this.isStreamableRevision) return;
     const canPrime = this.keepStream?.canPrime === true;
     if (!canPrime && !isLate) return;
     this.channel = this.startStream();

@@ -47,7 +47,7 @@ interface TaskPlace {
   readonly id: string;
 }
 
-type Whose = Pick<TaskOwner, 'user' | 'path'>;
+type Whose = Pick<TaskOwner, 'user' | 'catalogName'>;
 
 /** No id of the gateway's own tasks begins with it. */
 const PREFIX = 'r.';
@@ -56,8 +56,8 @@ export const isRelayed = (taskId: string): boolean => taskId.startsWith(PREFIX);
 
 export function createRelayedTaskIds(getSeal: () => Promise<Seal>) {
   const requireSeal = () => getSeal().catch(failInternal);
-  const describe = ({ user, path }: Whose) =>
-    `mcp:relayed-task:${hashSha256(JSON.stringify([user ?? null, path ?? null]))}`;
+  const describe = ({ user, catalogName }: Whose) =>
+    `mcp:relayed-task:${hashSha256(JSON.stringify([user ?? null, catalogName ?? null]))}`;
 
   return {
     async seal(whose: Whose, place: TaskPlace): Promise<string> {
@@ -96,16 +96,16 @@ export async function guardTask(
   asking: Promise<RelayedTask | undefined>,
 ): Promise<RelayedTask | undefined> {
   const after = guards?.find('tools/result', target.item);
-  const asked = guards?.find('elicitation', target.item);
+  const elicitation = guards?.find('elicitation', target.item);
   const told = guards?.find('notifications', target.item);
   const message = { caller: record, signal: context.relay.signal };
   const task = await asking.catch((thrown: unknown) =>
-    guardThrown(thrown, { after, asked, message }).catch((stopped: unknown) => {
+    guardThrown(thrown, { after, elicitation, message }).catch((stopped: unknown) => {
       if (stopped instanceof CallStopped) record.deniedBy = stopped.by;
       return rethrowStopped(stopped);
     }),
   );
-  if (task === undefined || !(after || asked || told)) return task;
+  if (task === undefined || !(after || elicitation || told)) return task;
   // Drops the status message: it is not a notification, so no guard would see it.
   const { statusMessage: _, ...rest } = task;
   if (rest.result === undefined && rest.error === undefined) return rest;
@@ -115,7 +115,7 @@ export async function guardTask(
       ? Promise.reject(new GatewayError('upstream_error', error && { jsonRpc: error }))
       : Promise.resolve(result);
   try {
-    const passed = await guardEnd(running, { after, asked, target, message, context });
+    const passed = await guardEnd(running, { after, elicitation, target, message, context });
     return { ...ended, result: isObject(passed) ? passed : {} };
   } catch (thrown) {
     // As for a call: the result says what stopped it.

@@ -132,7 +132,7 @@ export interface TaskOwner {
   /** As `nameOwner` has it; undefined without authentication. */
   readonly user: string | undefined;
   /** The server or view whose path was called; undefined for `/mcp`. */
-  readonly path: string | undefined;
+  readonly catalogName: string | undefined;
 }
 
 export type TaskRecords = ReturnType<typeof createTaskRecords>;
@@ -176,8 +176,8 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
       .catch(failInternal);
 
   return {
-    buildKey: ({ id, user, path }: TaskOwner): string =>
-      buildTaskKey(keyPrefix, hashSha256(JSON.stringify([id, user ?? null, path ?? null]))),
+    buildKey: ({ id, user, catalogName }: TaskOwner): string =>
+      buildTaskKey(keyPrefix, hashSha256(JSON.stringify([id, user ?? null, catalogName ?? null]))),
     create: (key: string, record: TaskRecord): Promise<void> =>
       records.put(key, record, countSecondsLeft(record)).catch(failInternal),
     read: (key: string): Promise<TaskRecord | undefined> => records.get(key).catch(failInternal),

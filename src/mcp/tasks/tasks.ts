@@ -289,8 +289,8 @@ const NO_PROGRESS = { message: undefined, progress: 0, total: undefined };
 const toOwner = (
   id: string,
   user: UserContext | undefined,
-  catalog: Pick<ServedCatalog, 'path'>,
-): TaskOwner => ({ id, user: user && nameOwner(user), path: catalog.path });
+  catalog: Pick<ServedCatalog, 'name'>,
+): TaskOwner => ({ id, user: user && nameOwner(user), catalogName: catalog.name });
 
 /** The same for an unknown task and for one of another user. */
 function failUnknownTask(): never {

@@ -1,5 +1,5 @@
 // §18.6, §24: ports between servers and the connections of their users: tokens of requests, and doors that lead to a login.
-import type { Context, RawResult, Relay } from '../catalog/catalog.ts';
+import type { Context, RawResult, RelayedClient } from '../catalog/catalog.ts';
 import type { ConnectionServer, TokenRefusal } from './connections.ts';
 import type { RelayedRequest } from './server-request.ts';
 import type { ConnectionNeeded, Upstream, UpstreamCaller } from './upstream.ts';
@@ -53,7 +53,7 @@ export interface Doors {
     mayAsk: boolean,
   ): Promise<void>;
   /** The client without its answers to a door: they are not meant for the server behind it. */
-  withoutAnswer(client: Relay): Relay;
+  withoutAnswer(client: RelayedClient): RelayedClient;
 }
 
 interface DoorCall {

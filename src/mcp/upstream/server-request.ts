@@ -24,7 +24,7 @@ import {
   type UpstreamQuestion,
 } from './upstream.ts';
 
-/** The client of a call, as its server sees it. */
+/** The client of a relayed call, as one request to the server needs it, in either era. */
 export interface RequestClient {
   /** Aborted when nobody is waiting for the result any more. */
   readonly signal: CancelSignal;
@@ -46,7 +46,8 @@ export interface RequestClient {
 /**
  * Passes a call on to its server, along with the messages that both exchange in the meantime.
  *
- * @throws GatewayError; and, in the stateless era, the error that ends a call that asks (`StatelessRelay`), which must propagate.
+ * @throws GatewayError; and, in the stateless era, the error that ends a call that asks (`RelayedStatelessClient`), which must
+ * propagate.
  */
 export type RelayCall = (
   upstream: Upstream,
@@ -64,12 +65,12 @@ export interface RelayedRequest {
     | 'skills/get'
     | 'completion/complete'
     | TaskRequest['method'];
-  /** With the server's own names and URIs; `_meta` has the members of `Relay.meta`, not all of the client's. */
+  /** With the server's own names and URIs; `_meta` has the members of `RelayedClient.meta`, not all of the client's. */
   readonly params: JsonObject;
   /** The server's own name or URI of the requested item. */
   readonly name?: string;
-  /** For `resources/read` the URI as the client knows it. */
-  readonly asked?: string;
+  /** For `resources/read`: as the client knows it. */
+  readonly clientUri?: string;
   /** Arguments that are also sent in headers, as header name and value. */
   readonly mirrored?: Readonly<Record<string, string>>;
 }

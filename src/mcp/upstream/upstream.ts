@@ -38,7 +38,7 @@ export interface Upstream {
   /**
    * Sends a request and resolves to its result as the server wrote it, including `input_required`. Ids and progress tokens are
    * the transport's own. Opens a session or starts a process if one is needed; if an HTTP server no longer knows its session,
-   * opens another and repeats the request (at most twice, if the first session was another replica's).
+   * opens another and repeats the request: a second time if that one was another replica's, and is lost, too.
    *
    * @throws UpstreamError
    */

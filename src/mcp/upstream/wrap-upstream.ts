@@ -243,9 +243,9 @@ const nameCaller = (caller: UpstreamCaller) =>
       ));
 
 /** Requests in flight at a server, so that they can end before the server is closed. */
-export class Usage {
+export class InFlight {
   private readonly clock: Clock;
-  private inFlight = 0;
+  private count = 0;
   private hasEnded = false;
   private onIdle: (() => void) | undefined = undefined;
 
@@ -256,13 +256,13 @@ export class Usage {
   /** Before a request; `leave` follows. @throws UpstreamError once it has ended. */
   enter(): void {
     if (this.hasEnded) throw new UpstreamError('unavailable', 'it is no longer served');
-    this.inFlight += 1;
+    this.count += 1;
   }
 
   /** The request has ended. */
   leave(): void {
-    this.inFlight -= 1;
-    if (this.inFlight === 0) this.onIdle?.();
+    this.count -= 1;
+    if (this.count === 0) this.onIdle?.();
   }
 
   async run<Value>(work: () => Promise<Value>): Promise<Value> {
@@ -277,7 +277,7 @@ export class Usage {
   /** Accepts no more requests, and resolves when none is in flight, or after this many milliseconds. */
   async end(graceMs: number): Promise<void> {
     this.hasEnded = true;
-    if (this.inFlight === 0) return;
+    if (this.count === 0) return;
     await new Promise<void>((resolve) => {
       const cancel = this.clock.after(graceMs, resolve);
       this.onIdle = () => {

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
 import { askToOpen, createPageQuestion, NO_ANSWER } from '../../mcp/calls/client-answers.ts';
-import type { RawResult, Relay } from '../../mcp/catalog/catalog.ts';
+import type { RawResult, RelayedClient } from '../../mcp/catalog/catalog.ts';
 import type { ConnectCall, ConnectUser, Doors } from '../../mcp/upstream/connection-ports.ts';
 import {
   type ConnectionRequest,
@@ -90,7 +90,7 @@ async function wait(
   requests: ConnectionRequests,
   id: string,
   link: Pick<ConnectionRequest, 'owner' | 'server'>,
-  relay: Relay,
+  relay: RelayedClient,
 ) {
   const outcome = await requests.wait(id, link, relay.signal);
   if (outcome === 'connected') return;
@@ -109,7 +109,7 @@ async function wait(
 /** The name of the question in the client's response, and of the link in the state. */
 const KEY = 'connect';
 
-function findDoorAnswer(relay: Relay) {
+function findDoorAnswer(relay: RelayedClient) {
   if (relay.era === 'session' || relay.answered === undefined) return undefined;
   const { inputResponses, state } = relay.answered;
   const { server, [KEY]: id } = state;

@@ -10,7 +10,7 @@ import {
   UpstreamError,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import { Usage } from '../../mcp/upstream/wrap-upstream.ts';
+import { InFlight } from '../../mcp/upstream/wrap-upstream.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
@@ -33,11 +33,11 @@ import {
   readHttpFacts,
 } from './http-config.ts';
 import { createHttpConnection } from './http-connection.ts';
-import { type Audience, createServerListeners, type StreamAttempt } from './listeners.ts';
+import { createServerListeners, type StreamAttempt, type StreamConsumer } from './listeners.ts';
 import { createQuestionStreams } from './question-streams.ts';
 import type { CallOutcome } from './server-call.ts';
 import { createOpenCookies } from './session-cookies.ts';
-import { nameHttpServer, speakSessionEra } from './session-era.ts';
+import { nameHttpServer, speakSessionEra } from './session-protocol.ts';
 import { createSessionStream } from './session-stream.ts';
 import { createSseProtocol } from './sse-protocol.ts';
 import {
@@ -45,7 +45,7 @@ import {
   type HttpLink,
   type Protocol,
   speakStatelessEra,
-} from './stateless-era.ts';
+} from './stateless-protocol.ts';
 
 export const httpTransport = defineTransport<HttpUpstreamConfig>({
   kind: 'http',
@@ -83,7 +83,7 @@ export function createHttpUpstream(
   share: ProcessShare,
 ): Upstream {
   const facts = readHttpFacts(config);
-  const usage = new Usage(runtime.clock);
+  const inFlight = new InFlight(runtime.clock);
   const availability = createAvailability(runtime, config, probe);
   const { state } = availability;
   /** A server that only responds to users gets no credentials with the gateway's own requests. */
@@ -130,17 +130,17 @@ export function createHttpUpstream(
       return protocol.era;
     },
     describe: (caller) =>
-      usage.run(() => {
+      inFlight.run(() => {
         if (state.isUp === false) throw availability.createDownError();
         return protocol.describe(caller);
       }),
     async request(caller, request) {
-      usage.enter();
+      inFlight.enter();
       try {
         if (state.isUp === false) throw availability.createDownError();
         return await protocol.request(caller, request);
       } finally {
-        usage.leave();
+        inFlight.leave();
       }
     },
     peekDescription: protocol.peekDescription,
@@ -148,7 +148,7 @@ export function createHttpUpstream(
     onStateChange: availability.onChange,
     endSession: (caller) => protocol.endSession(caller).catch(() => {}),
     async close(graceMs) {
-      await usage.end(graceMs);
+      await inFlight.end(graceMs);
       availability.close();
       await protocol.close();
       connection.close();
@@ -187,7 +187,7 @@ function createStreamableHttp(
 
   const listeners = createServerListeners(runtime, {
     open: openStream,
-    extend: (audience) => eras[findEra(audience.caller) ?? 'session'].extend(audience),
+    extend: (consumer) => eras[findEra(consumer.caller) ?? 'session'].extend(consumer),
     describe: descriptions.find,
   });
   const subscriptions = createSubscriptionMemory(
@@ -287,10 +287,10 @@ function createStreamableHttp(
     }
   }
 
-  async function openStream(audience: Audience, ...attempt: Parameters<StreamAttempt>) {
+  async function openStream(consumer: StreamConsumer, ...attempt: Parameters<StreamAttempt>) {
     if (availability.state.isUp === false) throw availability.createDownError();
-    const { caller } = audience;
-    return eras[findEra(caller) ?? (await shakeHands(caller))].openStream(audience, ...attempt);
+    const { caller } = consumer;
+    return eras[findEra(caller) ?? (await shakeHands(caller))].openStream(consumer, ...attempt);
   }
 
   const sendOnceMore: Upstream['request'] = (caller, request) =>

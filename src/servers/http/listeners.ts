@@ -20,8 +20,8 @@ import { nameSharer } from './sessions.ts';
 
 export type ServerListeners = ReturnType<typeof createServerListeners>;
 
-/** The audience of a stream; the same object for as long as there is a listener. */
-export interface Audience {
+/** All listeners of a stream as one; the same object for as long as there is a listener. */
+export interface StreamConsumer {
   /** The one with the newest token, if several share it. */
   readonly caller: UpstreamCaller;
   /** Resources of subscriptions of the stateless era. */
@@ -35,9 +35,9 @@ export interface Audience {
 
 interface ServerStreams {
   /** Opens a stream, calls `onOpen` when it is open, and resolves when it has ended. */
-  open(audience: Audience, ...attempt: Parameters<StreamAttempt>): Promise<AttemptEnd>;
-  /** The audience subscribes to more resources: true if that requires a new stream. */
-  extend(audience: Audience): boolean;
+  open(consumer: StreamConsumer, ...attempt: Parameters<StreamAttempt>): Promise<AttemptEnd>;
+  /** A listener subscribes to more resources: true if that requires a new stream. */
+  extend(consumer: StreamConsumer): boolean;
   readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
 }
 
@@ -53,7 +53,7 @@ interface Entry {
 interface Watch {
   caller: UpstreamCaller;
   readonly sessionHash: string | undefined;
-  readonly audience: Audience;
+  readonly consumer: StreamConsumer;
   readonly loop: RetryLoop;
   /** True while changes are missed. */
   isGone: boolean;
@@ -80,7 +80,7 @@ export function createServerListeners(
     const sessionId = nameOwnSession(caller);
     const sessionHash = sessionId === undefined ? undefined : hashSession(sessionId);
     const listEntries = () => [...(bus.topics.get(sharer)?.listeners ?? [])];
-    const audience: Audience = {
+    const consumer: StreamConsumer = {
       get caller() {
         return watch.caller;
       },
@@ -95,7 +95,7 @@ export function createServerListeners(
     };
     /** Changes while no stream was open were missed, unless the server resumes the stream. */
     const attempt: StreamAttempt = (signal, onOpen) =>
-      open(audience, signal, (isResumed) => {
+      open(consumer, signal, (isResumed) => {
         if (watch.isGone && isResumed !== true) tellMissed(sharer, describe(watch.caller));
         watch.isGone = false;
         onOpen();
@@ -103,7 +103,7 @@ export function createServerListeners(
         watch.isGone ||= !signal.aborted;
       });
     const loop = startRetryLoop(clock, attempt);
-    const watch: Watch = { caller, sessionHash, audience, loop, isGone: false };
+    const watch: Watch = { caller, sessionHash, consumer, loop, isGone: false };
     return watch;
   }
 
@@ -132,7 +132,7 @@ export function createServerListeners(
       known.caller = caller;
       known.loop.revive();
       const hasMore = uris !== undefined && uris.length > 0;
-      if (hasMore && extend(known.audience)) known.loop.replace();
+      if (hasMore && extend(known.consumer)) known.loop.replace();
       return stopListening;
     },
     /** Publishes a notification that came with an answer to the listeners of this caller. */
@@ -146,7 +146,7 @@ export function createServerListeners(
     move(caller: UpstreamCaller, isStanding: boolean) {
       const watch = bus.topics.get(nameSharer(caller))?.source;
       // The next call opens one for questions only.
-      if (watch === undefined || !isStanding || !watch.audience.isHeard) watch?.loop.revive();
+      if (watch === undefined || !isStanding || !watch.consumer.isHeard) watch?.loop.revive();
       else {
         watch.isGone = true;
         watch.loop.restart();

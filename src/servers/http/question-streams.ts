@@ -118,8 +118,8 @@ export function createQuestionStreams(
   return {
     replicas,
     /**
-     * Called before a request is sent in a session whose clients can be asked. Resolves once the server can ask, or it is known
-     * that it cannot; undefined if the request need not wait, which is nearly always the case.
+     * Called before a request is sent in a session whose clients can be asked. Resolves once the server can ask, it is known
+     * that it cannot, or `OPENING_MS` have passed; undefined if the request need not wait, which is nearly always the case.
      */
     hold(caller: UpstreamCaller, session: ServerSession, request: UpstreamRequest) {
       const { held } = session;

@@ -56,7 +56,7 @@ export class ServerCall implements ExchangeListener {
   readonly caller: UpstreamCaller;
   request: UpstreamRequest;
   readonly headers: RequestHeaders;
-  /** Milliseconds without progress; the timer is paused while the server waits for one of our answers. */
+  /** Milliseconds without progress (`deadline`). */
   readonly timeoutMs: number;
   cookies: SessionCookies | undefined = undefined;
   /** The open requests of its session; undefined for a call without one. */
@@ -71,6 +71,7 @@ export class ServerCall implements ExchangeListener {
   isTrial = false;
   /** The id of the last message sent, which is also its progress token. */
   id = 0;
+  /** Renewed by progress, and paused while the server waits for one of our answers: also by the GET stream of its session. */
   deadline: Deadline | undefined = undefined;
   private connection: CallConnection | undefined = undefined;
   private resolve: (outcome: CallOutcome) => void = NOTHING;

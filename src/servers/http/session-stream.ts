@@ -13,11 +13,11 @@ import { createEventCursor } from './event-stream.ts';
 import { type ExchangeEnd, isEventStream } from './exchange.ts';
 import { RefusalError } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
-import type { AttemptEnd, Audience } from './listeners.ts';
+import type { AttemptEnd, StreamConsumer } from './listeners.ts';
 import { isSessionLost, mayBeLost } from './lost-sessions.ts';
 import type { QuestionStreams } from './question-streams.ts';
 import { type CallOutcome, MAX_OPEN_REQUESTS } from './server-call.ts';
-import type { SessionEra } from './session-era.ts';
+import type { SessionEra } from './session-protocol.ts';
 import { listAskable, routeToSession, type ServerSession } from './sessions.ts';
 
 /** Refused by its status, or by a JSON-RPC error in place of a stream. */
@@ -35,18 +35,18 @@ export function createSessionStream(
 
   /** Resolves when the stream has ended: to whether, and when, to reopen it. */
   async function openStream(
-    audience: Audience,
+    consumer: StreamConsumer,
     signal: AbortSignal,
     onOpen: (isResumed: boolean) => void,
   ): Promise<AttemptEnd> {
-    const { caller } = audience;
+    const { caller } = consumer;
     const session = sessions.find(caller) ?? (await sessions.open(caller));
     if (signal.aborted) return 'never';
     session.streams += 1;
     let hasBegun = false;
     try {
       const lastEventId = session.cursor?.lastId();
-      const end = await readStream(audience, session, signal, () => {
+      const end = await readStream(consumer, session, signal, () => {
         hasBegun = true;
         streamed.add(session);
         session.openStreams += 1;
@@ -63,7 +63,7 @@ export function createSessionStream(
         return 'again';
       }
       return end?.kind === 'refused' || end?.kind === 'error'
-        ? await followRefusal(audience, session, end)
+        ? await followRefusal(consumer, session, end)
         : 'again';
     } finally {
       session.streams -= 1;
@@ -73,7 +73,7 @@ export function createSessionStream(
   }
 
   async function followRefusal(
-    { caller, isHeard }: Audience,
+    { caller, isHeard }: StreamConsumer,
     session: ServerSession,
     refusal: StreamRefusal,
   ): Promise<AttemptEnd> {
@@ -104,7 +104,7 @@ export function createSessionStream(
 
   /** Undefined if it was ended by this side. */
   function readStream(
-    audience: Audience,
+    consumer: StreamConsumer,
     session: ServerSession,
     signal: AbortSignal,
     onOpen: () => void,
@@ -117,7 +117,7 @@ export function createSessionStream(
       async function answer(message: ServerRequest) {
         if (openRequests >= MAX_OPEN_REQUESTS) return;
         openRequests += 1;
-        const caller = findCaller(audience, session);
+        const caller = findCaller(consumer, session);
         // No call is in flight here that it could belong to.
         const isForOthers = isQuestion(message) && listAskable(caller, session).length === 0;
         const isPassed = isForOthers && (await replicas?.pass(caller, session, message));
@@ -128,7 +128,7 @@ export function createSessionStream(
       function notify(message: ServerNotification) {
         const { method, params } = message;
         if (method === 'notifications/cancelled' && !session.questions.has(params.requestId))
-          replicas?.cancel(audience.caller, session, params.requestId);
+          replicas?.cancel(consumer.caller, session, params.requestId);
         else if (method === 'notifications/message') log(params);
         else if (method === 'notifications/progress') {
           // Some servers send the progress of a request on this stream.
@@ -137,7 +137,7 @@ export function createSessionStream(
             token === undefined ? undefined : session.openRequests.find(({ id }) => id === token);
           asked?.deadline?.renew();
           asked?.request.onProgress?.(params);
-        } else if (!routeToSession(message, session)) audience.notify(message);
+        } else if (!routeToSession(message, session)) consumer.notify(message);
       }
 
       /** A message that does not belong to a call is for this client only if both have sessions. */
@@ -146,8 +146,8 @@ export function createSessionStream(
         // If there is only one request, the message belongs to it.
         const only = second === undefined ? first?.request : undefined;
         if (only?.onLog !== undefined) only.onLog(params);
-        else if (session.id !== undefined && audience.caller.sessionId !== undefined) {
-          audience.log(params);
+        else if (session.id !== undefined && consumer.caller.sessionId !== undefined) {
+          consumer.log(params);
         }
       }
 
@@ -163,12 +163,12 @@ export function createSessionStream(
           : [...session.headers, 'last-event-id', lastEventId];
       const opening = connection.stream(
         {
-          caller: findCaller(audience, session),
+          caller: findCaller(consumer, session),
           cookies: session.cookies,
           onStart(answered) {
             if (!isEventStream(answered)) return;
             onOpen();
-            if (lastEventId === undefined) void subscribe(audience).catch(() => {});
+            if (lastEventId === undefined) void subscribe(consumer).catch(() => {});
           },
           openCursor() {
             session.cursor ??= createEventCursor(NO_IDS);
@@ -196,7 +196,7 @@ export function createSessionStream(
   }
 
   /** Subscribes to the resources of stateless clients, on whose behalf their shared session has to subscribe. */
-  async function subscribe({ uris, caller }: Audience) {
+  async function subscribe({ uris, caller }: StreamConsumer) {
     // A session's stream needs nothing from the other era.
     for (const uri of uris)
       await era.request(caller, { ...SUBSCRIBE, params: { uri } }, async () => ({}));
@@ -218,8 +218,8 @@ export function createSessionStream(
   return {
     openStream,
     /** The same stream stays: the session subscribes to more. */
-    extend(audience: Audience) {
-      void subscribe(audience).catch(() => {});
+    extend(consumer: StreamConsumer) {
+      void subscribe(consumer).catch(() => {});
       return false;
     },
     answer: answerServer,
@@ -227,7 +227,7 @@ export function createSessionStream(
 }
 
 /** The listener with the newest credentials. */
-const findCaller = ({ caller }: Audience, { held }: ServerSession) => held?.caller ?? caller;
+const findCaller = ({ caller }: StreamConsumer, { held }: ServerSession) => held?.caller ?? caller;
 
 const SUBSCRIBE = {
   method: 'resources/subscribe',

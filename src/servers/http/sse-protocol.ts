@@ -22,9 +22,9 @@ import type { ProcessShare } from '../transport/process-share.ts';
 import type { ExchangeEnd, ExchangeListener } from './exchange.ts';
 import { createInvalidError, isUnauthorizedError, toRefusal } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
-import { type Audience, createServerListeners } from './listeners.ts';
+import { createServerListeners, type StreamConsumer } from './listeners.ts';
 import { nameSharer } from './sessions.ts';
-import { createDescriptions, type HttpLink, type Protocol } from './stateless-era.ts';
+import { createDescriptions, type HttpLink, type Protocol } from './stateless-protocol.ts';
 
 interface Entry {
   readonly opening: Promise<SseChannel>;
@@ -72,8 +72,8 @@ export function createSseProtocol(
   );
   const listeners = createServerListeners(runtime, {
     open: openStream,
-    extend(audience) {
-      useEntry(audience.caller, ({ rpc }) => subscribe(rpc, audience)).catch(() => {});
+    extend(consumer) {
+      useEntry(consumer.caller, ({ rpc }) => subscribe(rpc, consumer)).catch(() => {});
       return false;
     },
     describe: descriptions.find,
@@ -165,12 +165,12 @@ export function createSseProtocol(
     }
   }
 
-  async function openStream(audience: Audience, signal: AbortSignal, onOpen: () => void) {
+  async function openStream(consumer: StreamConsumer, signal: AbortSignal, onOpen: () => void) {
     if (availability.state.isUp === false) throw availability.createDownError();
-    return useEntry(audience.caller, async ({ rpc, ended }) => {
+    return useEntry(consumer.caller, async ({ rpc, ended }) => {
       if (signal.aborted) return 'never';
       onOpen();
-      await subscribe(rpc, audience);
+      await subscribe(rpc, consumer);
       // The signal outlives this attempt.
       const over = new AbortController();
       const aborted = new Promise<void>((resolve) => {
@@ -182,7 +182,7 @@ export function createSseProtocol(
     });
   }
 
-  async function subscribe(rpc: SseChannel['rpc'], { uris }: Audience) {
+  async function subscribe(rpc: SseChannel['rpc'], { uris }: StreamConsumer) {
     for (const uri of uris) await rpc.ask('resources/subscribe', { uri }, timeoutMs);
   }
 

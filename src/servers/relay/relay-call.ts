@@ -2,7 +2,12 @@
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { passAnswers, type QuestionGuards } from '../../mcp/calls/guards.ts';
-import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
+import type {
+  Context,
+  RawResult,
+  RelayedClient,
+  RelayedSessionClient,
+} from '../../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
@@ -46,7 +51,7 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
   const suspendedCalls = createSuspendedCalls(runtime);
   const relayToStatelessClient = createStatelessRelay(runtime, suspendedCalls);
 
-  const relay = (call: RelayedCall, context: Context, client: Relay = context.relay) =>
+  const relay = (call: RelayedCall, context: Context, client: RelayedClient = context.relay) =>
     client.era === 'session'
       ? runRounds(new SessionRequestClient(call, client, context))
       : relayToStatelessClient(call, client, context);
@@ -218,7 +223,7 @@ function readCacheHint(
 /** The client of one call. A class, since every call has one, and hardly any call asks its client. */
 class SessionRequestClient implements RequestClient, RoundsRequest {
   private readonly call: RelayedCall;
-  private readonly relay: SessionRelay;
+  private readonly relay: RelayedSessionClient;
   private readonly context: Context;
   readonly server: string;
   readonly capabilities: ClientCapabilities;
@@ -229,7 +234,7 @@ class SessionRequestClient implements RequestClient, RoundsRequest {
   readonly logLevel: LogSeverity | undefined;
   readonly wantsProgress: boolean;
 
-  constructor(call: RelayedCall, relay: SessionRelay, context: Context) {
+  constructor(call: RelayedCall, relay: RelayedSessionClient, context: Context) {
     this.call = call;
     this.relay = relay;
     this.context = context;

@@ -9,7 +9,7 @@ import {
   passQuestions,
   type QuestionGuards,
 } from '../../mcp/calls/guards.ts';
-import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
+import type { Context, RelayedStatelessClient } from '../../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { TASKS } from '../../mcp/protocol/revisions.ts';
 import { CallRefusedError } from '../../mcp/upstream/failures.ts';
@@ -178,7 +178,7 @@ export function sendToServer(
 export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: SuspendedCalls) =>
   async function relayToStatelessClient(
     call: RelayedCall,
-    relay: StatelessRelay,
+    relay: RelayedStatelessClient,
     context: Context,
   ): Promise<JsonObject> {
     const server = call.upstream.config.name;
@@ -309,7 +309,7 @@ const toListener = (context: Context): CallListener => ({
 function readReply(
   server: string,
   user: string | undefined,
-  { answered }: StatelessRelay,
+  { answered }: RelayedStatelessClient,
 ): ClientReply | undefined {
   if (answered === undefined) return undefined;
   const { server: asked, id, replica, key } = answered.state;
@@ -322,7 +322,7 @@ function readReply(
 /** The client's answers to a server that gets the request again; none if it was not asked before. */
 async function readAnswers(
   server: string,
-  { answered, questionGuards }: StatelessRelay,
+  { answered, questionGuards }: RelayedStatelessClient,
   runtime: UpstreamRuntime,
 ): Promise<RoundAnswers | undefined> {
   if (answered === undefined) return undefined;

@@ -5,7 +5,7 @@ import { ServerLists } from '../../../src/catalog/server-lists.ts';
 import { createLock } from '../../../src/lock/lock.ts';
 import { computeFingerprint } from '../../../src/lock/lock-file.ts';
 import { GATEWAY_CALLER, type UpstreamDescription } from '../../../src/mcp/upstream/upstream.ts';
-import { createDescriptions } from '../../../src/servers/http/stateless-era.ts';
+import { createDescriptions } from '../../../src/servers/http/stateless-protocol.ts';
 import { CLIENT_CAPABILITIES, stateless } from '../../support/clients/stateless.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { openTestRuntime } from '../../support/gateway/runtime.ts';

@@ -123,7 +123,7 @@ const toEntry = (name: string): Entry => ({
 const LIST = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map(toEntry);
 
 const show = (caller: string | undefined, ...positions: number[]) => ({
-  path: '',
+  viewName: '',
   kind: 'tools' as const,
   list: LIST,
   positions,
@@ -146,7 +146,7 @@ test('§18.2 pages: what is another list, view, kind or cursor is written anew',
   expect(writeBytes(show('bob', 0, 1))).toBe(bytes);
   const others = [
     { ...page, list: [...LIST] },
-    { ...page, path: 'one' },
+    { ...page, viewName: 'one' },
     { ...page, kind: 'prompts' as const },
     { ...page, nextCursor: 'b' },
     show('ann', 0, 2),

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { StallDetector } from '../../../src/http/server/connections.ts';
+import { StallDetector } from '../../../src/http/server/client-connections.ts';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';

@@ -8,7 +8,12 @@ import type { RequestTrace } from '../../telemetry/tracing/tracing.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import { type GatewayRequest, getHeader, type Reply } from '../endpoint/message.ts';
 import type { LimitCheck } from '../limits/limiter.ts';
-import { type Connection, type OwedReply, toAddress, UNKNOWN_ADDRESS } from './connections.ts';
+import {
+  type Connection,
+  type OwedReply,
+  toAddress,
+  UNKNOWN_ADDRESS,
+} from './client-connections.ts';
 import { type HeaderList, NO_ORIGIN, type RequestOrigin } from './headers.ts';
 import { type IncomingBody, NOTHING_TO_RELEASE } from './read-body.ts';
 import { NOWHERE, type RequestDestination } from './router.ts';

@@ -1,4 +1,4 @@
-// Connections of the server: tracks which are busy and which are idle, and closes some to make room for others
+// Connections of clients: tracks which are busy and which are idle, and closes some to make room for others
 // (`MAX_CONNECTIONS`, §12).
 
 import type { ServerResponse } from 'node:http';
@@ -174,7 +174,7 @@ export type OwedReply = Link<{
 /** Requests of one connection that wait for their replies. */
 const MAX_PIPELINED = 64;
 
-/** High-water mark of unsent replies: above it, further requests of the connection wait. */
+/** High-water mark of unsent replies: from it on, further requests of the connection wait. */
 const MAX_UNSENT_BYTES = 1_048_576;
 
 /** A class, since thousands of connections stay open for minutes, and closures would take three times the memory. */
@@ -223,8 +223,8 @@ export class Connection {
     return [...this.pending].map(({ res }) => res);
   }
 
-  /** Back-pressure: undefined if enough of the earlier replies is sent, which is the usual case. */
-  waitForDrain(): Promise<void> | undefined {
+  /** Back-pressure: undefined below `MAX_UNSENT_BYTES`, which is the usual case. Streams do not count. */
+  waitForUnsentReplies(): Promise<void> | undefined {
     if (this.unsentBytes < MAX_UNSENT_BYTES && this.waiting === undefined) return undefined;
     this.waiting ??= [];
     const { waiting } = this;

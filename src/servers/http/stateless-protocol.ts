@@ -25,7 +25,7 @@ import { readSubscriptionChange, type SubscriptionMemory } from '../transport/se
 import type { Availability } from './availability.ts';
 import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
-import type { Audience, ServerListeners } from './listeners.ts';
+import type { ServerListeners, StreamConsumer } from './listeners.ts';
 import type { QuestionStreams } from './question-streams.ts';
 import {
   type CallOutcome,
@@ -156,18 +156,18 @@ export function speakStatelessEra(
       return subscriptions.change(sessionId, uri, isWanted).then(() => ({}));
     },
     /** MCP "Subscriptions": calls `onOpen` when the stream is open. Resolves when it has ended: to whether to reopen it. */
-    async openStream(audience: Audience, signal: AbortSignal, onOpen: () => void) {
-      const { caller } = audience;
+    async openStream(consumer: StreamConsumer, signal: AbortSignal, onOpen: () => void) {
+      const { caller } = consumer;
       const sessionId = nameOwnSession(caller);
       const subscribed = sessionId === undefined ? [] : await subscriptions.read(sessionId);
-      const uris = [...new Set([...audience.uris, ...subscribed])];
+      const uris = [...new Set([...consumer.uris, ...subscribed])];
       const params = toListenParams(descriptions.find(caller), uris);
       if (params === undefined || signal.aborted) return 'never';
       const request = { method: 'subscriptions/listen', trace: {}, params, signal };
       const call = new StatelessCall(caller, request, NO_TIMEOUT_MS);
       call.notify = (_caller, message) => {
         if (message.method === 'notifications/subscriptions/acknowledged') onOpen();
-        else audience.notify(message);
+        else consumer.notify(message);
       };
       const outcome = await connection.call(call);
       return isRefusal(outcome) ? 'never' : 'again';

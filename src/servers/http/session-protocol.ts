@@ -47,7 +47,7 @@ import {
   ServerCall,
 } from './server-call.ts';
 import { createServerSessions, routeToSession, ServerSession } from './sessions.ts';
-import type { HttpLink, ServerKnowledge } from './stateless-era.ts';
+import type { HttpLink, ServerKnowledge } from './stateless-protocol.ts';
 
 export type SessionEra = ReturnType<typeof speakSessionEra>;
 
@@ -192,7 +192,7 @@ export function speakSessionEra(
       const mayBeForeign = attempt === 1 && (isLost || isOfOtherEra(outcome));
       if (mayBeForeign && (await hasChangedEra(caller, 'session')))
         return sendAnew(caller, request);
-      // If the server has also lost the session of another replica, a third attempt opens one for this replica.
+      // The session that replaced it may be another replica's, and lost as well: then the request is sent a third and last time.
       if (isLost && (attempt === 1 || (attempt === 2 && session.isFromStore))) {
         session = await sessions.replace(caller, session);
         continue;
