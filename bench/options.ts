@@ -28,7 +28,7 @@ What:
   memory       at rest, under load, and whether it grows with the requests
   connections  whether memory grows with 50,000 connections of users (about 3 minutes)
   collector    how often and for how long the garbage collector pauses it, with other options of node beside
-  relay        what it costs to pass a call on to a server behind the gateway: table, calls, lists, sessions, connections, profile (--only)
+  relay        what it costs to pass a call on to a server behind the gateway: table, long, calls, lists, sessions, connections, profile (--only)
   guard        fails if some way of passing calls on costs more than twice what it may (under 3 minutes)
   profile      where the CPU time of a call goes
   start        from the start of the process to its first answer, and of postern dev to its banner

@@ -16,13 +16,10 @@ const texts = {
   small_stream: fill(1000),
   large: fill(100_000),
   large_stream: fill(100_000),
-  huge: fill(1_000_000),
-  huge_stream: fill(1_000_000),
-  // Escapes included, as much as the gateway takes by default.
-  giant: fill(7_800_000),
-  giant_stream: fill(7_800_000),
 };
-const names = [...Object.keys(texts)];
+/** Made when first called. With its escapes, the longest is about as long as the gateway takes by default. */
+const LONG = { huge: 1_000_000, huge_stream: 1_000_000, giant: 7_800_000, giant_stream: 7_800_000 };
+const names = [...Object.keys(texts), ...Object.keys(LONG)];
 while (names.length < Number(TOOLS)) names.push(`tool_${names.length}`);
 const tools = names
   .slice(0, Math.max(1, Number(TOOLS)))
@@ -41,6 +38,12 @@ const render = (content) => JSON.stringify({ ...completed, content });
 const calls = new Map(
   Object.entries(texts).map(([name, text]) => [name, render([{ type: 'text', text }])]),
 );
+function findResult(name) {
+  if (!calls.has(name) && LONG[name] !== undefined)
+    calls.set(name, render([{ type: 'text', text: fill(LONG[name]) }]));
+  return calls.get(name);
+}
+
 const results = {
   ...(isStateless
     ? {
@@ -65,7 +68,7 @@ const notFound = JSON.stringify({ code: -32601, message: 'Method not found' });
 /** The answer to a request; undefined for a notification. */
 export function answer({ id, method, params }) {
   if (id === undefined) return undefined;
-  const result = method === 'tools/call' ? calls.get(params.name) : bodies.get(method);
+  const result = method === 'tools/call' ? findResult(params.name) : bodies.get(method);
   const outcome = result === undefined ? `"error":${notFound}` : `"result":${result}`;
   return {
     isKnown: result !== undefined,

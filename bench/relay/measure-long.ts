@@ -59,8 +59,11 @@ async function measureEach<Row>(
   for (const contestant of listContestants('session')) {
     if (!MEASURED.includes(contestant.name)) continue;
     const server = await startContestant(testbed, contestant, upstream.url);
-    rows[contestant.label] = await measure(server);
-    await server.stop();
+    try {
+      rows[contestant.label] = await measure(server);
+    } finally {
+      await server.stop();
+    }
   }
   return rows;
 }
@@ -107,8 +110,11 @@ async function measureEvents(testbed: Testbed, server: ServerProcess, seconds: n
   let next = 0;
   async function callUntil(end: number): Promise<void> {
     while (performance.now() < end) {
-      const { body } = await sendCall(call, ++next);
-      events += body.split('notifications/progress').length - 1;
+      const { status, body } = await sendCall(call, ++next);
+      const received = body.split('notifications/progress').length - 1;
+      if (status !== 200 || received !== EVENTS)
+        throw new Error(`${status} with ${received} events: ${body.slice(-300)}`);
+      events += received;
     }
   }
   const run = (forMs: number) =>

@@ -26,20 +26,23 @@ export const toBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
 /** Bytes of which a part is of the same class: a `Buffer` stays one. */
 type Sliceable<Piece> = { subarray(start: number, end: number): Piece } & Uint8Array;
 
-/** Drops `start` bytes at the start and `end` bytes at the end. */
+/** Drops `start` bytes at the start and `end` bytes at the end. None of the pieces that are left is empty. */
 export function cutPieces<Piece extends Sliceable<Piece>>(
   pieces: readonly Piece[],
   start: number,
   end: number,
 ): readonly Piece[] {
-  const length = countBytes(pieces);
+  const last = countBytes(pieces) - end;
+  const cut: Piece[] = [];
   let at = 0;
-  return pieces.map((piece) => {
-    const from = Math.max(0, start - at);
-    const to = Math.max(0, Math.min(piece.length, length - end - at));
-    at += piece.length;
-    return piece.subarray(from, to);
-  });
+  for (const piece of pieces) {
+    if (at >= last) break;
+    const behind = at + piece.length;
+    if (behind > start)
+      cut.push(piece.subarray(Math.max(0, start - at), Math.min(piece.length, last - at)));
+    at = behind;
+  }
+  return cut;
 }
 
 /** UTF-8 byte order mark: not part of the text, and not allowed in JSON (RFC 8259 §8.1). */

@@ -226,14 +226,17 @@ export async function writeSlices(
 ): Promise<void> {
   const bytes = countBytes(pieces);
   let counted: CountedTransfer | undefined;
+  let written = 0;
   for (const piece of pieces)
     for (let at = 0; at < piece.length; at += WRITE_BYTES) {
       const slice = piece.subarray(at, at + WRITE_BYTES);
+      written += slice.length;
       if (res.write(slice)) continue;
       // All of it stays in memory until its last byte is written.
       counted ??= counter.count(bytes);
       await waitUntilWritable(res);
-      counted.count(slice.length, 0);
+      counted.count(written, 0);
+      written = 0;
     }
   counted?.end();
 }

@@ -126,8 +126,7 @@ export function changeUnread(
   for (const [index, { name, from, start, end }] of members.entries()) {
     const isMeta = ownMeta !== undefined && name === '_meta';
     if (index > 0) texts.push(COMMA);
-    const text = cutPieces(pieces, from, length - (isMeta ? start : end));
-    texts.push(...text.filter((piece) => piece.length > 0));
+    texts.push(...cutPieces(pieces, from, length - (isMeta ? start : end)));
     if (isMeta) texts.push(Buffer.from(ownMeta));
   }
   texts.push(CLOSING);

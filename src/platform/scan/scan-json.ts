@@ -147,9 +147,10 @@ export function openWorkspace(length: number): Workspace | undefined {
     usual ??= createWorkspace(USUAL_PAGES);
     return usual;
   }
-  if (large === undefined || length > large.bytes.length)
-    large = createWorkspace(2 ** Math.ceil(Math.log2(pages)));
-  return large;
+  if (large !== undefined && length <= large.bytes.length) return large;
+  const created = createWorkspace(2 ** Math.ceil(Math.log2(pages)));
+  if (created !== undefined) large = created;
+  return created;
 }
 
 let usual: Workspace | undefined;

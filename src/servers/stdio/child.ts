@@ -134,14 +134,17 @@ function watchChild(
   return {
     isStarted: true,
     write(line) {
-      if (child.stdin.writableLength > maxBytes) return false;
-      if (!child.stdin.writable) return true;
+      const { stdin } = child;
+      // Only what the program has not read yet counts, not what is still to be written.
+      if (stdin.writableLength > maxBytes) stdin.uncork();
+      if (stdin.writableLength > maxBytes) return false;
+      if (!stdin.writable) return true;
       // All lines of one turn of the event loop are written together.
-      if (child.stdin.writableCorked === 0) {
-        child.stdin.cork();
-        setImmediate(() => child.stdin.uncork());
+      if (stdin.writableCorked === 0) {
+        stdin.cork();
+        setImmediate(() => stdin.uncork());
       }
-      child.stdin.write(line);
+      stdin.write(line);
       return true;
     },
     kill,

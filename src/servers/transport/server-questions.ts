@@ -102,7 +102,7 @@ async function answerRequest(
 }
 
 const NOT_ATTRIBUTED =
-  'The gateway cannot tell which client to ask: this belongs to none of the calls in progress, as far as is known';
+  'The gateway cannot tell which client to ask: it is not known which of the calls in progress this belongs to, if any';
 
 /** A call may end before its client has answered: the question may belong to a different call. */
 function askInTurn(

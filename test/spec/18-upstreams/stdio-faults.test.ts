@@ -260,6 +260,13 @@ test('§18.4 stdio: a server that does not read fails calls after their time, an
   expect(messages.filter((message) => message.includes('did not answer')).length).toBeLessThan(6);
 });
 
+test('§18.4 stdio: calls of one moment that together are longer than one message may be reach a server that reads', async () => {
+  const stdio = useStdio(scripted(), { maxBytes: 64 * 1024 });
+  const value = 'x'.repeat(2048);
+  const calls = Array.from({ length: 60 }, () => callTool(stdio, 'echo', { value }));
+  expect(new Set(await Promise.all(calls))).toEqual(new Set([value]));
+});
+
 test('§18.4 stdio: a server that refuses initialize is not available, and the reason is told', async () => {
   const clock = manualClock();
   const { upstream, states } = useStdio(scripted('refuses-initialize'), { clock });
