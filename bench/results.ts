@@ -66,8 +66,8 @@ export function computeMedian(values: readonly number[]): number {
 }
 
 /**
- * Between which of the values the median of what they are a sample of lies, with 95 % confidence: by their order alone, whatever their
- * distribution (binomial, p = 1/2). Both ends for fewer than six values.
+ * Between which of the values the median of what they are a sample of lies, with 95 % confidence: by their order alone, whatever
+ * their distribution (binomial, p = 1/2). Both ends for fewer than six values.
  */
 export function computeMedianInterval(values: readonly number[]): readonly [number, number] {
   const sorted = [...values].sort((a, b) => a - b);

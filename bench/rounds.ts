@@ -13,8 +13,8 @@ export interface Plan {
   readonly seconds: number;
   readonly warmUpSeconds: number;
   /**
-   * Of the same load before each round, which does not count: while the others have their turn, caches forget a server, and what its
-   * timers and V8 would have done meanwhile is done now. The beginning of each round would be its 99th percentile.
+   * Of the same load before each round, which does not count: while the others have their turn, caches forget a server, and what
+   * its timers and V8 would have done meanwhile is done now. The beginning of each round would be its 99th percentile.
    */
   readonly leadInSeconds: number;
 }

@@ -18,7 +18,10 @@ const BASE_DEPLOYMENTS = ['apart', 'shared'] as const;
 /** Longer than a share lives, so that each begins and ends in it. */
 const CALLERS_SECONDS = 10;
 
-/** `--only` takes apart, shared, relayed, redis, window, modes, modes-users, modes-workers and callers; what is not measured stays as it was published. */
+/**
+ * `--only` takes apart, shared, relayed, redis, window, modes, modes-users, modes-workers and callers; what is not measured stays
+ * as it was published.
+ */
 export async function measureScaling({ plan, only, isQuick, isPublished }: Options): Promise<void> {
   const isAsked = (part: string) => only.length === 0 || only.includes(part);
   const machine = describeMachine();

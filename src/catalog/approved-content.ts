@@ -39,8 +39,8 @@ export const readInstructions = (text: string | undefined): string | undefined =
   text?.trim() === '' ? undefined : text;
 
 /**
- * §22.4: the lock holds hashes only. If an item differs from its approved version, the version that this process last saw approved is
- * kept, so that operators can compare both. It holds no more items than the server lists.
+ * §22.4: the lock holds hashes only. If an item differs from its approved version, the version that this process last saw approved
+ * is kept, so that operators can compare both. It holds no more items than the server lists.
  */
 export class LastApproved {
   private readonly server: string;

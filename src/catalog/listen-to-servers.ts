@@ -269,7 +269,7 @@ function createPassGuards(
   };
 }
 
-// §18.3: changes to the built-in catalogue, for one stream, while the configuration file serves it.
+// §18.3: reports changes to the built-in catalogue on one stream, while the configuration file includes that catalogue.
 
 function createBuiltInListening(
   path: ServedPath,

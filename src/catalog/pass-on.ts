@@ -61,8 +61,8 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
   };
 
   /**
-   * Guards never see the `_meta` of a task request, only that of the call that began the task; for other methods, they see it
-   * only in a few.
+   * True if `_meta` is not passed on. Guards never see the `_meta` of a task request, only that of the call that began the task;
+   * for other methods, they see it only in a few.
    */
   function isMetaUnseen({ method }: RelayedRequest): boolean {
     if (method.startsWith('tasks/')) return true;

@@ -1,4 +1,5 @@
-// §18.2, §25.1: the views of `/mcp` (everything), `/mcp/<view>` (a part of it) and `/mcp/<server>` (one server, with its own names).
+// §18.2, §25.1: the views of `/mcp` (everything), `/mcp/<view>` (a part of it) and `/mcp/<server>` (one server, with its own
+// names).
 
 import { failUnknownItem, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { APPS } from '../mcp/protocol/revisions.ts';

@@ -16,8 +16,8 @@ import { createTokenEndpoint } from './servers/token-endpoint.ts';
 export type AuthorizationServers = ReturnType<typeof createAuthorizationServers>;
 
 /**
- * Simultaneous DNS look-ups of authorization servers: as many as there are simultaneous requests, so that one unresponsive name does not
- * block others.
+ * Simultaneous DNS look-ups of authorization servers: as many as there are simultaneous requests, so that one unresponsive name
+ * does not block others.
  */
 const MAX_LOOKUPS = 200;
 

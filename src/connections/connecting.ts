@@ -35,7 +35,8 @@ import { NoAnswer } from './servers/outbound.ts';
 import { TooManyRequests } from './servers/token-endpoint.ts';
 
 /**
- * Found by `state`, which only the browser of this login brings back. It names server and issuer: the response of another one is rejected.
+ * Found by `state`, which only the browser of this login brings back. It names server and issuer: the response of another one is
+ * rejected.
  */
 interface Login extends AwaitedResponse {
   readonly owner: ConnectionOwner;
@@ -78,8 +79,8 @@ export function createConnecting(
       const client = await clients.findForLogin(server, at);
       const scopes = await chooseScopes(request, server, asked, at);
       const verifier = server.auth.pkce ? generateSecret() : undefined;
-      // RFC 7636 §4.2. An authorization server that lists only other methods cannot verify S256; one that lists none often can (Entra,
-      // say), and ignores the parameter otherwise.
+      // RFC 7636 §4.2. An authorization server that lists only other methods cannot verify S256; one that lists none often can
+      // (Entra, say), and ignores the parameter otherwise.
       if (verifier !== undefined && at.challengeMethods?.includes('S256') === false)
         throw new ConnectionProblem(
           'operator',
@@ -178,8 +179,8 @@ export function createConnecting(
   };
 
   /**
-   * Scopes: those that the operator chose, else those that the server asks for; and in addition those granted before and those that this
-   * request needs.
+   * Scopes: those that the operator chose, else those that the server asks for; and in addition those granted before and those that
+   * this request needs.
    */
   async function chooseScopes(
     { owner, scopes: needed }: ConnectionRequest,
@@ -306,8 +307,8 @@ const listHosts = (at: AuthorizationServer): readonly string[] => [
 ];
 
 /**
- * True if users may be sent there: they get to the hosts that the page showed. If the page showed none, all endpoints must be at the
- * issuer's host, or the operator has named the authorization server.
+ * True if users may be sent there: they get to the hosts that the page showed. If the page showed none, all endpoints must be at
+ * the issuer's host, or the operator has named the authorization server.
  */
 function isAsShown(at: AuthorizationServer, { auth }: ConnectionServer, shown: string | undefined) {
   const hosts = listHosts(at);

@@ -117,8 +117,8 @@ const derive = (seal: Seal, { ownerName, server }: ConnectionPlace) =>
 const buildContext = ({ ownerName, ownerIssuer, server }: ConnectionPlace, issuer: string) =>
   JSON.stringify(['connection', ownerName, ownerIssuer, server, issuer]);
 
-// An operator may point a server's name at another host, or name another authorization server: tokens and codes of the former one are sent
-// to neither.
+// An operator may point a server's name at another host, or name another authorization server: tokens and codes of the former one
+// are sent to neither.
 
 export function isMadeFor(
   {

@@ -114,7 +114,8 @@ function createConnectionChanges(
 
   return {
     /**
-     * Notifies this replica at once, the others soon, unless the message is lost. Never throws. The caller has updated known access before.
+     * Notifies this replica at once, the others soon, unless the message is lost. Never throws. The caller has updated known access
+     * before.
      */
     announce(place: ConnectionPlace, change: ConnectionChange) {
       tell(place, change);
@@ -211,8 +212,8 @@ export function findRenewalTime({ expiresAt, tokenAt }: ConnectionRecord): numbe
   return expiresAt - Math.min(RENEWED_BEFORE_MS, (expiresAt - tokenAt) / 2);
 }
 
-// §24.6, §21.1: audit log and metrics. The audit log gets a line when a connection is made, renewed, needs a login, or ends; never a token.
-// The metrics count answers from token endpoints, and connections.
+// §24.6, §21.1: audit log and metrics. The audit log gets a line when a connection is made, renewed, needs a login, or ends; never
+// a token. The metrics count answers from token endpoints, and connections.
 
 /** A renewal only shows that the connection is in use: one line per connection and day, on all replicas together. */
 const DAY_SECONDS = 86_400;

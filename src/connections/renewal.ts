@@ -1,5 +1,6 @@
-// §24: renewal of access tokens: by one replica at a time, and the response is stored before it is used. After a lost response the same
-// request is sent again: many authorization servers accept a refresh token until its successor is used, or for some minutes. Others answer
+// §24: renewal of access tokens: by one replica at a time, and the response is stored before it is used. After a lost response the
+// same request is sent again: many authorization servers accept a refresh token until its successor is used, or for some minutes.
+// Others answer
 // `invalid_grant`, and a login is needed, since there is no other way to recover the lost tokens.
 import type { FormPair } from '../http/oauth-client/client-authentication.ts';
 import type { ServerTokens, TokenAnswer } from '../http/oauth-client/token-answer.ts';
@@ -46,8 +47,8 @@ export function createRenewal(
   );
 
   /**
-   * Resolves to the stored token if it is valid, else to a new one. A `refused` token (401) is replaced once a minute at most: until then
-   * it is returned again, since other callers may use it successfully. Never rejects.
+   * Resolves to the stored token if it is valid, else to a new one. A `refused` token (401) is replaced once a minute at most:
+   * until then it is returned again, since other callers may use it successfully. Never rejects.
    */
   function renew(
     place: ConnectionPlace,
@@ -186,7 +187,8 @@ export function createRenewal(
   }
 
   /**
-   * Describes the outcome. The connection keeps its client: the tokens are useless to another one, and the server may have been wrong.
+   * Describes the outcome. The connection keeps its client: the tokens are useless to another one, and the server may have been
+   * wrong.
    */
   async function replaceForgotten(server: ConnectionServer, record: ConnectionRecord) {
     try {

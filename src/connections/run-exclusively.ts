@@ -10,8 +10,8 @@ interface ExclusiveWork<Result> {
   /** Names the work. */
   readonly hash: string;
   /**
-   * Resolves to a result that is available without the work; undefined if the work is needed. `isElsewhere` is true while another replica
-   * does it, in which case any result that is valid at the moment is enough.
+   * Resolves to a result that is available without the work; undefined if the work is needed. `isElsewhere` is true while another
+   * replica does it, in which case any result that is valid at the moment is enough.
    */
   look(isElsewhere: boolean): Promise<Result | undefined>;
   run(): Promise<Result>;

@@ -142,8 +142,8 @@ export function createLockApproval(
       return lock && listLockDifferences(getServers().values(), lock, part);
     },
     /**
-     * Lists the changes that approving these servers would make; without names, those of all servers whose lists do not differ between
-     * users. Queries the servers; those that cannot be read have a `problem`.
+     * Lists the changes that approving these servers would make; without names, those of all servers whose lists do not differ
+     * between users. Queries the servers; those that cannot be read have a `problem`.
      *
      * @throws GatewayError `server_not_found`, `lock_not_approvable`.
      */
@@ -211,7 +211,8 @@ const HINTS: Readonly<Record<string, string>> = {
 // §22.4, §22.6: panels of what the lock hides, and of approving it.
 
 /**
- * `lock` is undefined without a configuration file. `lockCommand` is `postern lock`, as it can be typed where the gateway was started.
+ * `lock` is undefined without a configuration file. `lockCommand` is `postern lock`, as it can be typed where the gateway was
+ * started.
  */
 export function createLockPanels(
   { config, clock }: Runtime,

@@ -157,8 +157,8 @@ export interface StoredLock {
   /** Says why it cannot be written, such as `EACCES`; undefined if no reason is known. */
   findObstacle(): Promise<string | undefined>;
   /**
-   * Writes the file, whole or not at all, and resolves once the gateway uses it. False if it was written but could not be loaded: the log
-   * says why.
+   * Writes the file, whole or not at all, and resolves once the gateway uses it. False if it was written but could not be loaded:
+   * the log says why.
    *
    * @throws Error of the operating system
    */

@@ -94,7 +94,8 @@ export interface LockDifference extends Omit<LockedChange, 'change'> {
 }
 
 /**
- * In the order of the file. `isPartial` names servers whose findings are one user's view: other users may see what is missing there.
+ * In the order of the file. `isPartial` names servers whose findings are one user's view: other users may see what is missing
+ * there.
  */
 export function findDifferences(
   approved: LockFile,
@@ -186,8 +187,8 @@ export interface FoundServer {
 }
 
 /**
- * The findings replace what was approved. If they are one user's view (`isOfUser`), they are added instead. Servers that were not asked
- * stay; servers that the configuration no longer names are removed.
+ * The findings replace what was approved. If they are one user's view (`isOfUser`), they are added instead. Servers that were not
+ * asked stay; servers that the configuration no longer names are removed.
  */
 export function updateLockFile(
   former: LockFile = EMPTY_LOCK_FILE,

@@ -191,8 +191,8 @@ export function createDiscoveryEndpoints(
   return [
     createMetadataEndpoint('oauth-protected-resource', JSONRPC, () => ofGateway),
     createMetadataEndpoint('oauth-protected-resource/mcp', JSONRPC, () => ofEndpoint),
-    // §18.2, §25.1: for `/mcp/<server>` or `/mcp/<view>`, whose URL is the resource: clients compare it with the one that they called (RFC
-    // 9728 §3.3).
+    // §18.2, §25.1: for `/mcp/<server>` and `/mcp/<view>`. The `resource` of each is its own URL, because clients compare it with
+    // the URL that they called (RFC 9728 §3.3).
     {
       ...createMetadataEndpoint('oauth-protected-resource/mcp/:server', JSONRPC, ({ path }) => {
         const name = path.slice(path.lastIndexOf('/') + 1);
@@ -229,9 +229,9 @@ const renderResourceMetadata = (baseUrl: string, path: string, title?: string) =
 // §4.10, RFC 8414: authorization server metadata.
 
 /**
- * The two documents that name the gateway's endpoints. `providerMetadata` is the provider's discovery document, itself cached for five
- * minutes and served stale; undefined without an issuer. `isOffered` says whether client documents are accepted, `hasMachineClients`
- * whether clients can authenticate.
+ * The two documents that name the gateway's endpoints. `providerMetadata` is the provider's discovery document, itself cached for
+ * five minutes and served stale; undefined without an issuer. `isOffered` says whether client documents are accepted,
+ * `hasMachineClients` whether clients can authenticate.
  */
 export function createServerMetadata(
   { server, oauth }: Config,

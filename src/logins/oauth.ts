@@ -131,7 +131,10 @@ export function createAuthorizationEndpoints(runtime: Runtime, needs: Authorizat
       ...createDiscoveryEndpoints(server.baseUrl, metadataDocuments, needs.servedFile),
     ],
     ownPages: mode.ownPages,
-    /** To be called with each token that is refused with 401, before its bearer gets the reply. Undefined if that changes nothing. Never rejects. */
+    /**
+     * To be called with each token that is refused with 401, before its bearer gets the reply. Undefined if that changes nothing.
+     * Never rejects.
+     */
     noteRefusedToken:
       noteRefusal &&
       (async (token: string) => {
@@ -225,7 +228,10 @@ function createBrokerMode(
 
 // §4.6 in broker mode, RFC 6749 §4.1.1: a client's authorization request is checked, and the browser is sent to the provider.
 
-/** RFC 6749 §4.1.2.1: once client and redirect URI are valid, an invalid request is reported to the client. */
+/**
+ * RFC 6749 §4.1.2.1: once client and redirect URI are valid, an invalid request is reported to the client, by a redirect
+ * or by a link on the error page (`addClientRedirect`).
+ */
 function createBrokerRequestReader(
   runtime: BrokerRuntime,
   { clients, browsers, approvals }: Parties,

@@ -163,8 +163,8 @@ export function createProxy(
   }
 
   /**
-   * §4.7: for a client of the gateway, sends the gateway's own credentials at the provider. Requests of any other caller, which may be a
-   * client of the provider, are forwarded as received, with their own Basic header and never with the gateway's secret.
+   * §4.7: for a client of the gateway, sends the gateway's own credentials at the provider. Requests of any other caller, which may
+   * be a client of the provider, are forwarded as received, with their own Basic header and never with the gateway's secret.
    */
   function forward(
     url: string,

@@ -67,8 +67,8 @@ export function openSite(
 }
 
 /**
- * §4.1, §19.2: the facts that the pages know about this gateway, and the endpoint for programs. Public, and constant until the next start.
- * Undefined members are left out.
+ * §4.1, §19.2: the facts that the pages know about this gateway, and the endpoint for programs. Public, and constant until the next
+ * start. Undefined members are left out.
  */
 function listSiteFacts({ server, auth, oauth, admin }: Config, logo: string | undefined) {
   const { displayName, baseUrl } = server;
@@ -205,8 +205,8 @@ const directive = (name: string, ...sources: readonly string[]) =>
   [name, ...(sources.length === 0 ? ["'none'"] : sources)].join(' ');
 
 /**
- * The gateway's own origin is in none of them: an app gets nothing from there except through the playground. A page that the app navigates
- * to is in a frame, too, and so subject to `frame-src`.
+ * The gateway's own origin is in none of them: an app gets nothing from there except through the playground. A page that the app
+ * navigates to is in a frame, too, and so subject to `frame-src`.
  */
 function createPolicy(query: URLSearchParams) {
   // Domains that the app declares, one per parameter. Invalid ones are left out, and so not allowed.

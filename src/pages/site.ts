@@ -126,7 +126,8 @@ const WITHOUT_REFERRER = { 'Referrer-Policy': 'no-referrer' } as const;
 const CACHING = { 'Cache-Control': 'public, max-age=300' } as const;
 
 /**
- * For files that never change under their names. The name has the hash of the built file, which does not cover slots, such as BASE_URL.
+ * For files that never change under their names. The name has the hash of the built file, which does not cover slots, such as
+ * BASE_URL.
  */
 const FOR_EVER = { 'Cache-Control': 'public, max-age=31536000, immutable' } as const;
 const NAME_WITH_HASH = /^\/assets\/.+\.[\w-]{8}(\.lean)?\.(js|css|webp)$/;
@@ -171,8 +172,8 @@ const DIRECTIVES: Readonly<Record<PageKind, readonly string[]>> = {
 };
 
 /**
- * `html` as sent: its inline scripts, and no others, are allowed by their hashes. `logoOrigin` is the logo's, if apps load it from another
- * host.
+ * `html` as sent: its inline scripts, and no others, are allowed by their hashes. `logoOrigin` is the logo's, if apps load it from
+ * another host.
  */
 function createPolicy(kind: PageKind, html: string, logoOrigin?: string): string {
   return [

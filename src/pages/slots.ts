@@ -25,16 +25,16 @@ export function createFillSlots(values: SlotValues): FillSlots {
 }
 
 /**
- * A URL may have characters with a meaning in HTML or in a JavaScript string. Percent-encoding keeps the meaning of the URL, and has none
- * in either language.
+ * A URL may have characters with a meaning in HTML or in a JavaScript string. Percent-encoding keeps the meaning of the URL, and
+ * has none in either language.
  */
 const toInertText = (text: string) =>
   text.replace(/[^\w\-.~:/?#[\]@!()*+,;=%$]/g, (sign) =>
     encodeURIComponent(sign).replace("'", '%27'),
   );
 
-// Kinds of pages of the site, by their permissions. The theme uses them as well: a page of another kind needs a different policy, so
-// the browser must reload it.
+// Kinds of pages of the site, by their permissions. The theme uses them as well: a page of another kind needs a different policy,
+// so the browser must reload it.
 
 /** Documentation shows text; an app calls the gateway. */
 export type PageKind = 'documentation' | 'app';

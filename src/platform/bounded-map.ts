@@ -1,5 +1,5 @@
-// Collections that do not grow without bound. Maps for entries that callers can create at will: a full map evicts its least recently
-// used entry. Lists that leave nothing behind, and values that live as long as their keys.
+// Collections that do not grow without bound. Maps for entries that callers can create at will: a full map evicts its least
+// recently used entry. Lists that leave nothing behind, and values that live as long as their keys.
 import { LRUCache } from 'lru-cache';
 import { CAPACITY } from './memory/capacity.ts';
 

@@ -194,9 +194,9 @@ export const measureSince = ({ now, monotonic }: Moment, clock: Clock): number =
   Math.max(clock.now() - now, clock.monotonic() - monotonic);
 
 /**
- * Returns a function that has `run` called with each item at the end of the current turn of the event loop, in order. Socket writes belong there:
- * between two requests a write costs several times as much, since it wakes up the reader and finds the processor's caches
- * full of other code.
+ * Returns a function that has `run` called with each item at the end of the current turn of the event loop, in order. Socket writes
+ * belong there: between two requests a write costs several times as much, since it wakes up the reader and finds the processor's
+ * caches full of other code.
  */
 export function createTurnEnd<Item>(run: (item: Item) => void): (item: Item) => void {
   let waiting: Item[] = [];

@@ -2,7 +2,7 @@
 
 export interface CountedTopic<Listener, Source> {
   readonly listeners: ReadonlySet<Listener>;
-  /** The result of `start`; undefined until it has. */
+  /** The result of `start`; undefined until it returns. */
   readonly source: Source | undefined;
 }
 

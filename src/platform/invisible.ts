@@ -1,5 +1,8 @@
 // Finds and escapes invisible characters, in text shown to people and in text from servers that models read.
-/** Unicode's own list (tags, selectors, fillers, joiners, soft hyphens, marks of direction), annotations, and noncharacters. Part of a character class. */
+/**
+ * Unicode's own list (tags, selectors, fillers, joiners, soft hyphens, marks of direction), annotations, and noncharacters. Part of
+ * a character class.
+ */
 export const IGNORABLE =
   '\\p{Default_Ignorable_Code_Point}\\p{Noncharacter_Code_Point}\\ufff9-\\ufffb';
 

@@ -102,7 +102,9 @@ function createStandardDestination(): DestinationStream {
 const renderLoss = (lostLines: number) =>
   `${JSON.stringify({ level: 'warn', time: new Date(systemClock.now()).toISOString(), lostLines, msg: 'Nobody read standard output for a while, and lines of this log are lost.' })}\n`;
 
-/** The messages of an error and its causes ("the key set cannot be used: connect ECONNREFUSED …"), without stacks; safe for pages. */
+/**
+ * The messages of an error and its causes ("the key set cannot be used: connect ECONNREFUSED …"), without stacks; safe for pages.
+ */
 export function describeCause(cause: unknown): string {
   const messages: string[] = [];
   for (let at: unknown = cause; at !== undefined && messages.length < 5; ) {
@@ -224,7 +226,7 @@ export function createLineOutput(fd: number, clock: Clock) {
     }
   }
 
-  /** Removes the line, so that it is not written after its caller has learned that it failed. */
+  /** Removes the line from the queue, so that it is not written after its caller was told that the write failed. */
   function giveUp(line: WaitingLine) {
     if (!line.hasBegun && waiting.includes(line)) {
       waiting = waiting.filter((other) => other !== line);

@@ -32,7 +32,7 @@ export function suggestName(
   return nearest === undefined ? '' : ` Did you mean ${show(nearest)}?`;
 }
 
-/** Number of edits, or Infinity if the two are not similar, or no closer than `least`. */
+/** The number of edits between the two names; Infinity if they are not similar, or if it exceeds `least`, the fewest so far. */
 type JudgeLikeness = (candidate: string, least: number) => number;
 
 /** Undefined for a name that cannot be a typo. */

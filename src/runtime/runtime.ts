@@ -174,8 +174,8 @@ async function closeInTime(part: string, closing: Promise<void>, clock: Clock) {
 }
 
 /**
- * §4.11, §21.2: counts, times and traces each operation of a store, whatever the driver (`redis_operations_*`; spans by OpenTelemetry's
- * conventions for databases, never with a key or a value). Only operations that a request waits for have spans.
+ * §4.11, §21.2: counts, times and traces each operation of a store, whatever the driver (`redis_operations_*`; spans by
+ * OpenTelemetry's conventions for databases, never with a key or a value). Only operations that a request waits for have spans.
  */
 function observeStore(
   store: Store,

@@ -170,7 +170,10 @@ export const buildSessionApprovalKey = defineGlobalKeys('approval:session');
 export const buildApprovalRoundKey = defineGlobalKeys('approval:round');
 export const buildApprovalsChannelName = defineKey('approvals');
 
-/** §2.8: `ratelimit:<group>:<counted>`; `counted` is an address, `global`, `anonymous`, `refused`, `user:<hash of sub>`, or `grant:<id>`. */
+/**
+ * §2.8: `ratelimit:<group>:<counted>`; `counted` is an address, `global`, `anonymous`, `refused`, `user:<hash of sub>`, or
+ * `grant:<id>`.
+ */
 export const buildLimitKey = (group: string, counted: string) => `ratelimit:${group}:${counted}`;
 /** The permits of such a window that processes have leased; in its slot on a cluster. */
 export const buildLeasedKey = (limitKey: string) => `ratelimit:leased:{${limitKey}}`;

@@ -6,7 +6,9 @@ import { buildOAuthKey } from './keys.ts';
 import type { Seal } from './seal/seal.ts';
 import type { KeyValue } from './store.ts';
 
-/** The decision of `update`, which resolves to `result`. A value is written with a new time to live; without one nothing is written. */
+/**
+ * The decision of `update`, which resolves to `result`. A value is written with a new time to live; without one nothing is written.
+ */
 export type Change<Value, Result> =
   | { readonly result: Result }
   | { readonly value: Value; readonly ttlSeconds: number; readonly result: Result };

@@ -106,8 +106,8 @@ export interface Sessions {
   /** Counts the sessions in the index; exact right after a sweep. */
   countSessions(): Promise<number>;
   /**
-   * Lists live sessions in the order of the index, the one that is due last first. With `owner`, those of one user that were opened,
-   * or swept, while its sessions were limited (`userMax`). Unreadable records are left out.
+   * Lists live sessions in the order of the index, the one that is due last first. With `owner`, those of one user that were
+   * opened, or swept, while its sessions were limited (`userMax`). Unreadable records are left out.
    */
   listSessions(request: PageRequest, owner?: Owner): Promise<StoredPage<ListedSession>>;
 }
@@ -116,12 +116,12 @@ export interface Sessions {
 export interface Windows {
   /**
    * §8, §11: admits one request, in one round trip if the driver allows. Counts it in every window, or in none if one of them is
-   * full; windows are checked in the given order. Reads its session, and slides it (gives it its full time to live again) if that is
-   * requested and no window refuses. Only its owner's request slides a session, and never an ended one.
+   * full; windows are checked in the given order. Reads its session, and slides it (gives it its full time to live again) if that
+   * is requested and no window refuses. Only its owner's request slides a session, and never an ended one.
    *
-   * With `grantKey`, it also reads the version of the grant, the beginning of a value of the port KeyValue. If there is none, nothing
-   * is counted, and the session is neither read nor slid. If the version cannot be read, neither is the session, but the request is
-   * counted.
+   * With `grantKey`, it also reads the version of the grant, the beginning of a value of the port KeyValue. If there is none,
+   * nothing is counted, and the session is neither read nor slid. If the version cannot be read, neither is the session, but the
+   * request is counted.
    *
    * Part of this port, although it needs the others, since every call takes this step exactly once. Synchronous if the driver
    * already knows the answer; failures are rejections.
@@ -138,8 +138,8 @@ export interface Windows {
   uncountRequest(key: string, entry: string): Promise<void>;
 
   /**
-   * Counts bytes of a value in a budget, atomically, until `releaseBytes` or for `ttlSeconds`. Returns false, and counts nothing, if
-   * that would exceed `maxBytes`. An entry counts as 16 KiB at least.
+   * Counts bytes of a value in a budget, atomically, until `releaseBytes` or for `ttlSeconds`. Returns false, and counts nothing,
+   * if that would exceed `maxBytes`. An entry counts as 16 KiB at least.
    */
   reserveBytes(
     budget: string,

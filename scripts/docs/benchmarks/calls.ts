@@ -31,9 +31,14 @@ ${CONTESTANTS_TEXT}
 This table compares the results of this run with the project's goals. The first number is the result; the goal is in brackets.
 
 ${renderGoals(results)}
-The columns: the CPU per request of the floor or of bare, divided by ours; our p99 and p50, divided by the floor's; the
-CPU of the better of the official SDK and fastmcp, divided by ours; and our CPU, divided by the floor's, against
-that of servers and gateways in other languages. These were not measured here. On another machine, the same work took
+The columns, from left to right:
+
+- the CPU per request of the floor or of bare, divided by Postern's;
+- Postern's p99 and p50, divided by the floor's;
+- the CPU of the official SDK or fastmcp, whichever is better, divided by Postern's;
+- Postern's CPU, divided by the floor's; the goal comes from servers and gateways in other languages.
+
+The servers and gateways in other languages were not measured in this run. On another machine, the same work took
 these multiples of the floor's CPU on that machine: ${PEERS.map(({ name, ratio }) => `${name} ${ratio}`).join(', ')}. The last one
 keeps its session in memory and has no limits and no store.
 `;

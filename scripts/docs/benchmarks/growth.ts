@@ -45,9 +45,9 @@ export function renderMemory({ machine, results }: MemoryResults): string {
   const head = ['Store', 'At rest', 'Peak under load', 'Requests', 'Growth per million requests'];
   return `## Memory
 
-Resident memory, with goals of at most ${REST_GOAL_MB} MB at rest and ${LOAD_GOAL_MB} MB under load. The last column is the slope of a straight
-line through the samples after the first tenth of the requests; multiply it by ten for the growth after ten million
-requests. Measured on ${machine.date}.
+Resident memory, with goals of at most ${REST_GOAL_MB} MB at rest and ${LOAD_GOAL_MB} MB under load. The last column is the slope of a
+linear fit (least squares) to the samples after the first tenth of the requests; multiply it by ten for the growth after ten
+million requests. Measured on ${machine.date}.
 
 ${renderTable(head, rows)}`;
 }

@@ -52,7 +52,7 @@ const METHOD = `## How it is measured
 
 What is not measured: many different users and tokens at once (all calls share one token and one session, so the
 signature is always remembered), networks (everything is on one machine), TLS, large bodies, streams, and tools
-that do something.
+that do real work.
 
 ## Repeat it
 

@@ -219,7 +219,7 @@ const endSentence = (text: string) => text.replace(/\.$/, '');
 
 const takeFirstSentence = (text: string) => /^.*?[.?](?=\s+\p{Lu}|$)/su.exec(text)?.[0] ?? text;
 
-/** In characters: far more than any of doctor's own messages. */
+/** In characters; doctor's own messages are far shorter. */
 const MAX_TEXT = 2000;
 
 /** Wraps at spaces; a long URL stays whole, so that it can be copied. */

@@ -165,7 +165,7 @@ export function renderGitIgnore(secretsFile: string | undefined): string {
   return `.env\ndata/\nnode_modules/\n${pattern === undefined ? '' : `${pattern}\n`}`;
 }
 
-/** Undefined for a file elsewhere, or whose name does not fit on one line. */
+/** Undefined for a file outside the current folder, or if its name cannot be written on one line of .gitignore. */
 function toPattern(file: string) {
   const path = relative('.', file).replaceAll(sep, '/');
   if (path.startsWith('..') || isAbsolute(path) || /[\n\r]| $/.test(path)) return undefined;

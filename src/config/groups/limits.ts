@@ -113,9 +113,9 @@ const GROUPS = {
     'calls of /oauth/token, refreshes aside, and of /oauth/revoke',
     { max: 300, globalMax: 10_000 },
   ),
-  // `grantMax` is for requests that may reach the provider; cheap ones (`KnownLogin`) have 100 times as much. Clients that refresh on
-  // every session check mostly get a cached response. In broker mode all of a known login are cheap, unless OAUTH_RENEWAL_SECONDS is
-  // under 60.
+  // `grantMax` is for requests that may reach the provider; cheap ones (`KnownLogin`) have 100 times as much. Clients that refresh
+  // on every session check mostly get a cached response. In broker mode all of a known login are cheap, unless
+  // OAUTH_RENEWAL_SECONDS is under 60.
   refresh: defineLimit('OAUTH_REFRESH', 'refreshes at /oauth/token', {
     max: 300,
     globalMax: 100_000,

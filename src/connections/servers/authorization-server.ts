@@ -1,4 +1,5 @@
-// §24, RFC 8414, OpenID Connect Discovery: finds the authorization server for a server, as its operator or the server itself names it.
+// §24, RFC 8414, OpenID Connect Discovery: finds the authorization server for a server, as its operator or the server itself names
+// it.
 
 import { cleanScopes, toOneLine } from '../../http/oauth-client/token-answer.ts';
 import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
@@ -233,8 +234,8 @@ function readMetadata(
 export const isSameIssuer = (one: string, other: string): boolean =>
   one.replace(/\/$/, '') === other.replace(/\/$/, '');
 
-// §24, RFC 6749 §4.1.2, RFC 9207: reads the response that the browser brings back. Anybody can write such an address: no member is trusted
-// before it was compared with the request.
+// §24, RFC 6749 §4.1.2, RFC 9207: reads the response that the browser brings back. Anybody can write such an address: no member is
+// trusted before it was compared with the request.
 
 /** The login that waits for the response. */
 export interface AwaitedResponse

@@ -50,8 +50,8 @@ export function createClientDocument(baseUrl: string, displayName: string) {
 /** RFC 6762, RFC 8375, RFC 9476, and common private names. */
 const INNER_NAMES = /\.(local|internal|lan|corp|home|intranet|alt|home\.arpa)$/;
 
-// RFC 9700 §4.4.2: redirect URIs. Each server has its own, so that two authorization servers are told apart even without `iss` (RFC 9207).
-// The common one is used only if `iss` is promised.
+// RFC 9700 §4.4.2: redirect URIs. Each server has its own, so that two authorization servers are told apart even without `iss` (RFC
+// 9207). The common one is used only if `iss` is promised.
 
 export const CALLBACK_PATH = '/connections/callback';
 

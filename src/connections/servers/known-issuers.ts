@@ -90,8 +90,8 @@ export function createKnownIssuers(
       if (problem !== undefined) throw problem;
     },
     /**
-     * To be called before a user is sent there. @throws ConnectionProblem if another authorization server may know this server’s redirect
-     * URI, and nothing would distinguish the two; StoreUnavailable
+     * To be called before a user is sent there. @throws ConnectionProblem if another authorization server may know this server’s
+     * redirect URI, and nothing would distinguish the two; StoreUnavailable
      */
     async note(server: ConnectionServer, at: AuthorizationServer) {
       const { name, auth } = server;

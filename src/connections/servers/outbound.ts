@@ -1,5 +1,5 @@
-// §24: requests to addresses that a server or its operator names: metadata, registration and token endpoints. All are bounded, and no
-// redirect is followed.
+// §24: requests to addresses that a server or its operator names: metadata, registration and token endpoints. All are bounded, and
+// no redirect is followed.
 
 import type { TokenEndpointAnswer } from '../../http/oauth-client/token-answer.ts';
 import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';

@@ -1,5 +1,5 @@
-// §24: requests to token endpoints (RFC 6749 §3.2), and the revocation of tokens at the authorization server, if it has an endpoint for
-// that (RFC 7009).
+// §24: requests to token endpoints (RFC 6749 §3.2), and the revocation of tokens at the authorization server, if it has an endpoint
+// for that (RFC 7009).
 
 import {
   type AuthenticateForm,
@@ -100,8 +100,8 @@ export function createTokenEndpoint(
   }
 
   /**
-   * Resolves to what could not be revoked, in words for people. `server` is undefined if it is no longer configured, `record` if it could
-   * not be read. Never rejects.
+   * Resolves to what could not be revoked, in words for people. `server` is undefined if it is no longer configured, `record` if it
+   * could not be read. Never rejects.
    */
   async function revokeConnection(
     place: Pick<ConnectionPlace, 'server'>,

@@ -1,5 +1,5 @@
-// §27: requests approval before a call runs: by a form in the client, at the gateway's own page, or from operators. Each approval is
-// for one run of one call; one by a form may also cover its repeats in the session.
+// §27: requests approval before a call runs: by a form in the client, at the gateway's own page, or from operators. Each approval
+// is for one run of one call; one by a form may also cover its repeats in the session.
 
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';

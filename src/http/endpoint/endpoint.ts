@@ -99,8 +99,8 @@ export interface LoginSearch {
 export interface KnownLogin {
   readonly id: string;
   /**
-   * True if the request costs next to nothing, and reaches the provider seldom or never: the limit of the login is 100 times as high.
-   * Any other request also counts against its address, in a window separate from that of requests without a login.
+   * True if the request costs next to nothing, and reaches the provider seldom or never: the limit of the login is 100 times as
+   * high. Any other request also counts against its address, in a window separate from that of requests without a login.
    */
   readonly isCheap: boolean;
   /** Set if the request has a proof that others could not have read: it never counts against its address. */

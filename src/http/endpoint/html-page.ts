@@ -17,8 +17,8 @@ const hashSource = (text: string) =>
   `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /**
- * No form-action: browsers apply it to every redirect after the form, including the one to the client's own address, which can be
- * any.
+ * Without form-action: browsers apply it to every redirect after the form is submitted, including the last one, to the client's
+ * redirect URI, which can be any URL.
  */
 const createPolicy = (script: string | undefined) =>
   [

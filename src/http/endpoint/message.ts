@@ -30,7 +30,9 @@ export interface RequestBody {
   /** The parsed JSON; undefined for a form. */
   readonly value?: unknown;
   readonly text: string;
-  /** Counts the bytes against the budget of the user (§12) until the returned function is called, maybe after the client has left. */
+  /**
+   * Counts the bytes against the budget of the user (§12) until the returned function is called, maybe after the client has left.
+   */
   hold(): () => void;
 }
 
@@ -181,8 +183,8 @@ interface GrantCheck {
 }
 
 /**
- * Returns the provider's access token for a user: the one that admitted the user, or the one of the grant, refreshed if it is about to
- * expire. Undefined if there is no valid one.
+ * Returns the provider's access token for a user: the one that admitted the user, or the one of the grant, refreshed if it is about
+ * to expire. Undefined if there is no valid one.
  */
 export type GetProviderToken = (user: UserContext) => Promise<string | undefined>;
 

@@ -112,7 +112,9 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
   }
 
   return {
-    /** Adds an accepted connection. At the limit it closes the one that has been idle longest, or puts the new one beyond the limit. */
+    /**
+     * Adds an accepted connection. At the limit it closes the one that has been idle longest, or puts the new one beyond the limit.
+     */
     open(socket: Socket): void {
       const connection = create(socket);
       all.add(connection);

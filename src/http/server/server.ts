@@ -156,7 +156,8 @@ function createError(code: string | undefined) {
   return new GatewayError('bad_request');
 }
 
-// Handles each request (§11), from its head to its reply. Checks change nothing that a caller can see; refusals win in this order: limits, token, body.
+// Handles each request (§11), from its head to its reply. Checks change nothing that a caller can see; refusals win in this order:
+// limits, token, body.
 
 /** Everything that a server serves. */
 interface Service {

@@ -86,8 +86,8 @@ export function createAccountEndpoints(
     const state = parameters.get('state');
     const ended = state && (await ending.get(state));
     const browser = browsers.readHash(cookie);
-    // A user who has just logged out at the provider is not asked to log in again. Anybody can write a state into an address: it must
-    // belong to this browser.
+    // A user who has just logged out at the provider is not asked to log in again. Anybody can write a state into an address: it
+    // must belong to this browser.
     return ended && browser !== undefined && ended.browser === browser
       ? renderLoggedOut(config.server, ended.host)
       : beginLogin(cookie, { page: '/account', isFresh: false });
@@ -129,8 +129,8 @@ export function createAccountEndpoints(
   }
 
   /**
-   * `isEverywhere`: at the provider, too, if it has a page for that (§13.5, OpenID Connect RP-Initiated Logout 1.0). The browser goes
-   * there.
+   * `isEverywhere`: at the provider, too, if it has a page for that (§13.5, OpenID Connect RP-Initiated Logout 1.0). The browser
+   * goes there.
    */
   async function leave(
     { session, end }: FoundBrowserSession,

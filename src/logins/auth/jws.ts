@@ -64,7 +64,8 @@ export const ACCESS_TOKEN: TokenForm = {
 
 /**
  * Creates the parser. It refuses tokens of more than `maxBytes` before anything else. `signers` has the identity of the key that
- * signed a token, by the SHA-256 of the token: the parts of such a token are not checked again, since the same text has the same form.
+ * signed a token, by the SHA-256 of the token: the parts of such a token are not checked again, since the same text has the same
+ * form.
  */
 export function createTokenParser(
   maxBytes: number,

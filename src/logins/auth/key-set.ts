@@ -179,7 +179,10 @@ const ACCEPT_JSON = { headers: { Accept: 'application/jwk-set+json, application/
 
 const failUnavailable = (cause: unknown): never => fail('key_set_unavailable', { cause });
 
-/** Selects the keys with the same ID, or if there are none, those without an ID; for a token without a kid, all keys. `most` is their limit. */
+/**
+ * Selects the keys with the same ID, or if there are none, those without an ID; for a token without a kid, all keys. `most` is
+ * their limit.
+ */
 export function selectCandidates(
   keys: readonly VerificationKey[] = [],
   { alg, kid }: KeyHint,

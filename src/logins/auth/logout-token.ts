@@ -77,8 +77,8 @@ const KIND: ProviderTokenKind = {
 };
 
 /**
- * Does not check for repetition. Everything else is checked before the signature, so that no one can cause a key to be fetched for a token
- * that is not a logout token anyway.
+ * Does not check for repetition. Everything else is checked before the signature, so that no one can cause a key to be fetched for
+ * a token that is not a logout token anyway.
  *
  * Both throw a GatewayError `invalid_logout_token`, whose facts are member, found, expected and problem.
  */

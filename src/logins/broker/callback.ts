@@ -74,8 +74,8 @@ export function createCallback(
 
   /** Requests the user from the provider here and not at the token endpoint, so that users who may not log in see a page. */
   async function finishLogin(login: Login, code: string): Promise<Reply> {
-    // The provider's tokens are revoked in the end, unless a code leads to them. Those of a login of a page are never stored: once the
-    // page has its session, they are left to expire, or revoked if they never would.
+    // The provider's tokens are revoked in the end, unless a code leads to them. Those of a login of a page are never stored: once
+    // the page has its session, they are left to expire, or revoked if they never would.
     let toRevoke: EndedLogin | undefined;
     try {
       const { nonce, clientId, logoutMark, approval } = login;
@@ -152,7 +152,9 @@ export function createCallback(
     return { ...page, error, facts: nameUser(user) };
   }
 
-  /** RFC 6749 §4.1.2.1: forwards the provider's error, unless it is about the gateway's own client, which the client does not know. */
+  /**
+   * RFC 6749 §4.1.2.1: forwards the provider's error, unless it is about the gateway's own client, which the client does not know.
+   */
   function forwardError(parameters: RequestParameters, login: Login): Reply {
     const error = readErrorText(parameters, 'error') ?? 'server_error';
     const description = readErrorText(parameters, 'error_description');
@@ -198,9 +200,9 @@ const failLoginExpired = (): never =>
 /**
  * RFC 9207 §2.4: rejects the response of another authorization server (mix-up).
  *
- * If the provider's metadata could be read neither when the login began nor now, `iss` may be missing: some providers have no discovery
- * document at all, and most send no `iss`. Only one provider ever sends browsers to this callback, and an `iss` that is present must be its
- * own in any case.
+ * If the provider's metadata could be read neither when the login began nor now, `iss` may be missing: some providers have no
+ * discovery document at all, and most send no `iss`. Only one provider ever sends browsers to this callback, and an `iss` that is
+ * present must be its own in any case.
  */
 async function checkResponseIssuer(
   parameters: RequestParameters,

@@ -130,8 +130,8 @@ export function createLoginEnds(
     endGrantSoon: (id: string, by: GrantEndedBy) =>
       endGrant(id, by, (ended) => void revokeAtProviderInTurn(ended)),
     /**
-     * Ends many at once: existing grants, and logins in progress (`Logouts`). Their tokens are revoked afterwards, without waiting: the
-     * provider may be down, and there may be thousands. If one cannot be ended, the rest still are.
+     * Ends many at once: existing grants, and logins in progress (`Logouts`). Their tokens are revoked afterwards, without waiting:
+     * the provider may be down, and there may be thousands. If one cannot be ended, the rest still are.
      *
      * @returns how many have ended, how many remain because the store failed, and the mark of what begins afterwards.
      */
@@ -224,8 +224,8 @@ function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connec
   }
 
   /**
-   * Ends the connections of the selected users, and of those whose logins ended by the selection. Runs in the background: servers may be
-   * slow or down, and the logout has happened. Failures go to the log.
+   * Ends the connections of the selected users, and of those whose logins ended by the selection. Runs in the background: servers
+   * may be slow or down, and the logout has happened. Failures go to the log.
    */
   return function endConnections(
     { user: named, client }: GrantSelection,

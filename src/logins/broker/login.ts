@@ -93,7 +93,7 @@ export function buildProviderRequest(
 type Pairs = Parameters<typeof buildProviderRequest>[1];
 
 /**
- * Stores the login, and sends its browser to the provider. `scope` is the scope of the request to the provider, and `more` are
+ * Stores the login, and sends its browser to the provider. `scope` comes from `chooseProviderScope`, and `more` are
  * the parameters that not every login has.
  */
 export async function sendToProvider(
@@ -154,8 +154,8 @@ export async function chooseProviderScope(
   const scopes = buildProviderScope(config, scope).split(' ');
   const known = await endpoints.listScopes();
   const mayKnow = known.length === 0 || config.addedScopes.includes(OFFLINE_ACCESS);
-  // With it, the gateway can renew the grant, whatever scopes the client asks for. A provider that lists other scopes would refuse it, and
-  // so the whole login.
+  // With it, the gateway can renew the grant, whatever scopes the client asks for. A provider that lists other scopes would refuse
+  // it, and so the whole login.
   const chosen = known.includes(OFFLINE_ACCESS)
     ? [...new Set([...scopes, OFFLINE_ACCESS])]
     : scopes.filter((name) => mayKnow || name !== OFFLINE_ACCESS);

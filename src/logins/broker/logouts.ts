@@ -26,9 +26,10 @@ interface Selected {
 }
 
 /**
- * Cause of the end of a login. `provider`: a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no longer lets the user in.
- * `reuse`: a code or a refresh token was used twice. `configuration`: the client has changed in the configuration file. `excess`: its user
- * has too many logins. `unfinished`: no client received its tokens.
+ * Cause of the end of a login. `provider`: a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no longer lets the
+ * user in.
+ * `reuse`: a code or a refresh token was used twice. `configuration`: the client has changed in the configuration file. `excess`:
+ * its user has too many logins. `unfinished`: no client received its tokens.
  */
 export type GrantEndedBy =
   | 'client'
@@ -61,9 +62,9 @@ export const BROWSER_SESSION_MAX_SECONDS = 28_800;
 const LOGIN_SECONDS = 3600;
 
 /**
- * A logical clock, since clocks of replicas differ: each logout gets a number higher than all before, and each login the number of the last
- * logout when it began. A login that began before a logout has ended, even if its user comes back from the provider later: the
- * person who is being logged out may have begun it.
+ * A logical clock, since clocks of replicas differ: each logout gets a number higher than all before, and each login the number of
+ * the last logout when it began. A login that began before a logout has ended, even if its user comes back from the provider later:
+ * the person who is being logged out may have begun it.
  */
 export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
   const { refreshTtlSeconds, consent } = oauth;

@@ -58,8 +58,8 @@ export function createProviderLogins(
     const url = await endpoints.findTokenUrl();
     const response = await api.post(authenticateClient(providerClient, { url, form }));
     const { status, refusal } = response;
-    // The gateway's credentials are not the client's concern: a client that gets `invalid_client` or a 401 discards its registration and
-    // its valid tokens.
+    // The gateway's credentials are not the client's concern: a client that gets `invalid_client` or a 401 discards its
+    // registration and its valid tokens.
     if (status === 401 || refusal?.isProviderClientRefused)
       fail('gateway_refused_by_provider', { cause: refusal?.message });
     return { ...response, askedAt };
@@ -82,8 +82,8 @@ export function createProviderLogins(
       return { ...rest, tokens: isLasting ? { ...tokens, isLasting } : tokens };
     },
     /**
-     * Undefined if the provider says that the grant has ended. Without a refresh token, returns the held tokens: reading the identity asks
-     * the provider.
+     * Undefined if the provider says that the grant has ended. Without a refresh token, returns the held tokens: reading the
+     * identity asks the provider.
      *
      * @throws GatewayError if the provider cannot be reached, or its answer is inconclusive.
      */

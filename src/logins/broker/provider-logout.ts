@@ -58,8 +58,8 @@ export function createProviderLogout({
   }
 
   /**
-   * Each logout token is used once, on all replicas (§2.6), but one whose logout failed half-way can be sent again. A concurrent request
-   * with the same token has to retry, since this one may still fail.
+   * Each logout token is used once, on all replicas (§2.6), but one whose logout failed half-way can be sent again. A concurrent
+   * request with the same token has to retry, since this one may still fail.
    */
   async function logOut(token: LogoutToken, ip: string): Promise<Reply> {
     const key = buildUseKey(token);
@@ -77,8 +77,8 @@ export function createProviderLogout({
         if (failed > 0)
           fail('logout_unfinished', { headers: RETRY, facts: { ended: count, failed } });
       }
-      // All logins have ended: the token is not accepted again. If that took longer than the claim lasts, the request that has claimed it
-      // in the meantime notes the outcome.
+      // All logins have ended: the token is not accepted again. If that took longer than the claim lasts, the request that has
+      // claimed it in the meantime notes the outcome.
       const ttlSeconds = computeNotedSeconds(token.acceptedUntil, clock.now());
       const isNoted = await store.compareAndSet(key, claim, USED, ttlSeconds);
       if (!isNoted) await store.compareAndSet(key, undefined, USED, ttlSeconds);
@@ -127,8 +127,8 @@ export function createProviderLogout({
     limit: 'logout',
     body: 'json or form',
     maxBodyBytes: MAX_BODY_BYTES,
-    // Anybody may send one. Tokens that the provider signed with a known key are limited together; all others count for their address
-    // before a key is fetched.
+    // Anybody may send one. Tokens that the provider signed with a known key are limited together; all others count for their
+    // address before a key is fetched.
     chooseLimit(body) {
       const { isProven, verify } = lookAt(body);
       if (!isProven) return { group: 'logout' };

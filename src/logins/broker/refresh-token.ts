@@ -1,5 +1,5 @@
-// RFC 6749 §6, RFC 9700 §4.14.2: the grant type `refresh_token`: a client gets its last tokens again while half of their life is left,
-// then new ones, and its refresh token is rotated.
+// RFC 6749 §6, RFC 9700 §4.14.2: the grant type `refresh_token`: a client gets its last tokens again while half of their life is
+// left, then new ones, and its refresh token is rotated.
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clients } from '../clients/clients.ts';

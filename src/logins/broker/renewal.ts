@@ -1,5 +1,6 @@
 // §5.11: renews grants: now and then, at a client's refresh or when a call needs the provider's token, one replica asks the
-// provider whether the user still has access. If the provider cannot be reached, no user is logged out.
+// provider whether the user still has access. If the provider cannot be reached, no user is logged
+// out: refreshes continue for OAUTH_RENEWAL_GRACE_SECONDS, then get 503 until it can be reached.
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { GetProviderToken } from '../../http/endpoint/message.ts';
@@ -185,8 +186,8 @@ const describe = ({ id, user, client }: Grant) => ({
   grant: id,
 });
 
-// Single flight across all replicas: one of many simultaneous callers does the work. The others get its outcome, and so do those who ask
-// again within a few seconds.
+// Single flight across all replicas: one of many simultaneous callers does the work. The others get its outcome, and so do those
+// who ask again within a few seconds.
 
 /** Clients that lost a response, or raced themselves, retry within this time. */
 const RESULT_SECONDS = 10;
@@ -209,8 +210,8 @@ export function createRunOnce<Result>({ store, seal }: SealedStore, clock: Clock
   const running = createSingleFlight<string, Result>();
 
   /**
-   * `name` is a secret of the caller. `isFinal` is true for a result that is worth keeping: after a temporary failure, the next caller
-   * tries again.
+   * `name` is a secret of the caller. `isFinal` is true for a result that is worth keeping: after a temporary failure, the next
+   * caller tries again.
    */
   return function runOnce(
     name: string,

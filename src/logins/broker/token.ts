@@ -116,7 +116,7 @@ export function createTokenIssue({
       return grant;
     },
     /**
-     * RFC 6749 §5.1: the token response, and a line of the log. It depends on the grant alone: the same grant gives the same response.
+     * RFC 6749 §5.1: the token response, and a line of the log. Its tokens depend on the grant alone.
      */
     answer(grant: Grant, clientName: string | undefined, isRefresh: boolean): Reply {
       const { id, user, client, scopes: granted, issued } = grant;
@@ -167,7 +167,8 @@ export function createBrokerRevoke(
     const token = parameters.require('token');
     const own = codec.readRefreshToken(token) ?? codec.readAccessToken(token);
     const stored = own && (await grants.read(own.grantId));
-    // RFC 7009 §2.1: a client that authenticated to get the token authenticates here, too; the others are public, and name themselves.
+    // RFC 7009 §2.1: a client that authenticated to get the token authenticates here, too; the others are public, and name
+    // themselves.
     const named = parameters.get('client_id');
     const isPublic = named !== undefined && clients.isKnownClient(named);
     const hasProved = stored !== undefined && !hasRefreshToken(stored.grant);

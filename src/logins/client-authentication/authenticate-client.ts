@@ -151,8 +151,8 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
   return {
     /**
      * Without effect. A used assertion is refused here, too: it counts for its sender, not for its client. `useUp` is to be called
-     * before anything is issued: an assertion is accepted once, on all replicas together; it throws `unauthenticated_machine`, or the
-     * store's error.
+     * before anything is issued: an assertion is accepted once, on all replicas together; it throws `unauthenticated_machine`, or
+     * the store's error.
      *
      * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
      */

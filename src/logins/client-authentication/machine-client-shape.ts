@@ -220,7 +220,9 @@ export const clientsShape: Shape<readonly PlacedClient[]> = list(
   { allowed: 'a list of clients' },
 );
 
-/** Checks the whole file: client IDs must be unique, and resources must name servers or views. Reports each problem at its place. */
+/**
+ * Checks the whole file: client IDs must be unique, and resources must name servers or views. Reports each problem at its place.
+ */
 export function completeClients(
   placed: readonly PlacedClient[],
   fileName: string,

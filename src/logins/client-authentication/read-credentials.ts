@@ -83,8 +83,8 @@ function decodeForm(text: string) {
   }
 }
 
-// RFC 7523 §2.2, §3: client assertions. `aud` must be our issuer and nothing else, as in the corrected text (draft-ietf-oauth-rfc7523bis):
-// an assertion for another server must be worthless here, and vice versa.
+// RFC 7523 §2.2, §3: client assertions. `aud` must be our issuer and nothing else, as in the corrected text
+// (draft-ietf-oauth-rfc7523bis): an assertion for another server must be worthless here, and vice versa.
 
 export interface ClientAssertionRules {
   /** Our issuer: `BASE_URL`. */
@@ -111,7 +111,8 @@ const CLIENT_ASSERTION: TokenForm = {
 const parseAssertion = createTokenParser(MAX_BYTES, CLIENT_ASSERTION);
 
 /**
- * Reads an assertion without checking its signature. `nowMs` in epoch milliseconds, `exp` in seconds; `clientId` is `iss` and `sub`.
+ * Reads an assertion without checking its signature. `nowMs` in epoch milliseconds, `exp` in seconds; `clientId` is `iss` and
+ * `sub`.
  *
  * @throws GatewayError `invalid_token` with the problem, for the log.
  */

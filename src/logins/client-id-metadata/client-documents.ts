@@ -160,7 +160,8 @@ const parseSeconds = (text = '') => {
   return digits === undefined ? undefined : Number(digits);
 };
 
-// RFC 7591 §2, RFC 7517: keys of a client identified by its document. They are fetched in the same way: anybody may have named their host.
+// RFC 7591 §2, RFC 7517: keys of a client identified by its document. They are fetched in the same way: anybody may have named
+// their host.
 
 /** A withdrawn key is accepted for this long. */
 const FRESH_KEYS_MS = 300_000;

@@ -1,5 +1,5 @@
-// Decides whether the metadata offers client documents. A client that sees the offer may have no other way to log in, so it is made only
-// while documents can be fetched.
+// Decides whether the metadata offers client documents. A client that sees the offer may have no other way to log in, so it is made
+// only while documents can be fetched.
 
 import { setMaxListeners } from 'node:events';
 import { rejectOnAbort } from '../../platform/cancellation.ts';

@@ -166,8 +166,8 @@ export interface RegisteredClient {
 export type RegisteredClients = ReturnType<typeof createRegisteredClients>;
 
 /**
- * All methods throw the store's errors. `unusedTtlSeconds` applies until the client first gets a token: anybody may register, and most
- * clients never come back.
+ * All methods throw the store's errors. `unusedTtlSeconds` applies until the client first gets a token: anybody may register, and
+ * most clients never come back.
  */
 export const createRegisteredClients = (
   store: KeyValue,

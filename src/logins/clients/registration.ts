@@ -21,7 +21,8 @@ import { JWT_BEARER } from '../request/login-facts.ts';
 import type { RegisteredClient, RegisteredClients } from './clients.ts';
 
 /**
- * Clients are public: no secret is issued, whatever method they name (§5.8). `accessToken` is the initial access token of RFC 7591 §3.
+ * Clients are public: no secret is issued, whatever method they name (§5.8). `accessToken` is the initial access token of RFC 7591
+ * §3.
  */
 export const createRegister = (
   clients: RegisteredClients,

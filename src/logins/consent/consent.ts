@@ -1,5 +1,5 @@
-// The gateway's own consent page: a provider that knows only one client cannot ask for consent to each of the gateway's clients (the
-// "confused deputy" of the MCP specification).
+// The gateway's own consent page: a provider that knows only one client cannot ask for consent to each of the gateway's clients
+// (the "confused deputy" of the MCP specification).
 
 import { fail } from '../../errors/gateway-error.ts';
 import {
@@ -112,8 +112,8 @@ export function createConsent(
     },
 
     /**
-     * Handles the form of the page. The record is not used up: a user who goes back in the browser, or clicks twice, may answer again. It
-     * is valid only in the browser that was shown the page.
+     * Handles the form of the page. The record is not used up: a user who goes back in the browser, or clicks twice, may answer
+     * again. It is valid only in the browser that was shown the page.
      */
     async consent({ headers }: GatewayRequest, body: RequestBody): Promise<JudgedRequest> {
       const cookie = getHeader({ headers }, 'cookie');
@@ -301,13 +301,13 @@ function describeScopes(scopes: readonly string[]): readonly string[] {
   return rest.size === 0 ? described : [...described, OTHERS];
 }
 
-// Detects whether the consent page is in front. CSS alone cannot: it knows neither tabs nor windows, and in a hidden page its clock runs
-// on, and it remembers the pointer.
+// Detects whether the consent page is in front. CSS alone cannot: it knows neither tabs nor windows, and in a hidden page its clock
+// runs on, and it remembers the pointer.
 
 /**
- * The class `in-front` is set while the page is visible, has the focus of its window, and is drawn; the delay before the buttons starts
- * with it (html-page.ts). A page that goes behind others resets the delay, and the keyboard's focus moves from the buttons to the text in
- * their place. A key that is held down repeats, and must not press a button either.
+ * The class `in-front` is set while the page is visible, has the focus of its window, and is drawn; the delay before the buttons
+ * starts with it (html-page.ts). A page that goes behind others resets the delay, and the keyboard's focus moves from the buttons
+ * to the text in their place. A key that is held down repeats, and must not press a button either.
  */
 export const CHOICE_SCRIPT = `
 (() => {

@@ -114,8 +114,8 @@ export function computeGrantEnd(grant: Grant, lifetime: GrantLifetime): number {
 }
 
 /**
- * Expiry by age, however often its client refreshes; epoch milliseconds. Infinity without such a limit, and for a grant with a single
- * token.
+ * Expiry by age, however often its client refreshes; epoch milliseconds. Infinity without such a limit, and for a grant with a
+ * single token.
  */
 export function computeAgeEnd(grant: Grant, { maxSeconds, unrenewedSeconds }: GrantLifetime) {
   if (!hasRefreshToken(grant)) return Number.POSITIVE_INFINITY;

@@ -92,8 +92,8 @@ export function createGrants(
     Math.max(1, Math.ceil((endsAt - clock.now()) / 1000));
 
   /**
-   * Runs before the grant is written: an unlisted grant could not be ended. Each refresh moves its expiry, and list entries live longer
-   * than that, so that few refreshes have to write them again. Resolves to the grant with the new expiry of its entries.
+   * Runs before the grant is written: an unlisted grant could not be ended. Each refresh moves its expiry, and list entries live
+   * longer than that, so that few refreshes have to write them again. Resolves to the grant with the new expiry of its entries.
    */
   async function enlist(grant: Grant): Promise<Grant> {
     const isListed = computeGrantEnd(grant, lifetime) <= (grant.listedUntil ?? 0);
@@ -205,13 +205,14 @@ export function createGrants(
       return written;
     },
     /**
-     * Writes the grant that `makeNext` returns, and renews its lifetime; writes nothing if it returns none. `makeNext` is called again if
-     * another replica has changed the grant in the meantime. Resolves to the stored grant; undefined if it has ended. The grant
-     * stays sealed by the same secret: its client's tokens need that secret, too.
+     * Writes the grant that `makeNext` returns, and renews its lifetime; writes nothing if it returns none. `makeNext` is called
+     * again if another replica has changed the grant in the meantime. Resolves to the stored grant; undefined if it has ended. The
+     * grant stays sealed by the same secret: its client's tokens need that secret, too.
      */
     update: (id: string, makeNext: ChangeGrant) => change(id, makeNext, undefined),
     /**
-     * Like `update`, for a client that gets new tokens: a grant that an older secret sealed is sealed by the first one then, even if
+     * Like `update`, for a client that gets new tokens: a grant that an older secret sealed is sealed by the first one then, even
+     * if
      * `makeNext` returns none. `seen` is the grant as just read.
      */
     updateForTokens: (seen: StoredGrant, makeNext: ChangeGrant) =>

@@ -118,7 +118,8 @@ export const hashSid = ({ issuer, sid }: { readonly issuer: string; readonly sid
 export const hashResource = (resource: string): string =>
   Buffer.from(hashSha256(resource), 'base64url').toString('latin1', 0, RESOURCE_BYTES);
 
-// AES-256-GCM, prefixed with the ID of the key. The IV is derived from the content: equal IVs mean equal content, and so the same token.
+// AES-256-GCM, prefixed with the ID of the key. The IV is derived from the content: equal IVs mean equal content, and so the same
+// token.
 
 const ALGORITHM = 'aes-256-gcm';
 const ID_BYTES = 6;

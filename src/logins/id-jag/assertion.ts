@@ -1,5 +1,5 @@
-// draft-ietf-oauth-identity-assertion-authz-grant §3.1, RFC 7523 §3: verifies assertions: statements of an identity provider about one of
-// its users, for one authorization server and one client.
+// draft-ietf-oauth-identity-assertion-authz-grant §3.1, RFC 7523 §3: verifies assertions: statements of an identity provider about
+// one of its users, for one authorization server and one client.
 
 import { isWellFormedScope, parseScope } from '../../config/rules.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
@@ -178,8 +178,8 @@ const readTime = (member: string, found: unknown) =>
 export const failMember = (member: string, found: unknown, expected: string): never =>
   fail('unusable_assertion', { facts: { member, found: quote(found, MAX_TEXT), expected } });
 
-// ID_JAG_ISSUERS: trusted issuers of assertions. Each has its own discovery document and key set, so that a slow issuer delays only its own
-// users.
+// ID_JAG_ISSUERS: trusted issuers of assertions. Each has its own discovery document and key set, so that a slow issuer delays only
+// its own users.
 
 const SETTING: IssuerSetting = {
   variable: 'ID_JAG_ISSUERS',

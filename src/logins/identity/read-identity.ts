@@ -30,7 +30,8 @@ import {
 /**
  * Undefined if a stored access token is refused: the provider has ended the login.
  *
- * @throws GatewayError for an answer without the user, or about another one: `unusable_id_token`, `unusable_identity`, `invalid_grant`;
+ * @throws GatewayError for an answer without the user, or about another one: `unusable_id_token`, `unusable_identity`,
+ * `invalid_grant`;
  * `upstream_failed` or `key_set_unavailable` if a later try may succeed.
  */
 export type ReadIdentity = (

@@ -36,8 +36,8 @@ interface KeptAnswer extends Pick<IssuedTokens, 'asked' | 'grantId' | 'tokens'> 
 }
 
 /**
- * Against refresh storms; all other refreshes go to the provider. Also accepts the replaced token, since a client that lost the answer
- * retries within this time. No longer, since a thief with that token would get the next one.
+ * Against refresh storms; all other refreshes go to the provider. Also accepts the replaced token, since a client that lost the
+ * answer retries within this time. No longer, since a thief with that token would get the next one.
  */
 const MAX_AGE_SECONDS = 10;
 
@@ -59,8 +59,8 @@ const answerFormat = jsonFormat<KeptAnswer>('The last answer of a grant');
 /** `verifyToken` checks a token in full, as /mcp does. */
 export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth['verifyToken']) {
   /**
-   * §8: grants of refresh tokens that this process issued or looked up recently. They are served even if their address sends many made-up
-   * ones.
+   * §8: grants of refresh tokens that this process issued or looked up recently. They are served even if their address sends many
+   * made-up ones.
    */
   const knownTokens = createBoundedMap<string, string>('recentTokens');
 
@@ -86,8 +86,8 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
   const findGrant = (token: string) => readGrant(token).catch(() => undefined);
 
   /**
-   * The mark changes with each event of the grant: the provider answers a refresh, or a token is revoked or refused. It identifies the last
-   * answer, and shows that nothing happened after it; on all replicas, independent of their clocks.
+   * The mark changes with each event of the grant: the provider answers a refresh, or a token is revoked or refused. It identifies
+   * the last answer, and shows that nothing happened after it; on all replicas, independent of their clocks.
    */
   const readMark = (grantId: string) => store.get(buildMarkKey(grantId));
 
@@ -210,7 +210,8 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
 const buildAnswerKey = (token: string) => buildOAuthKey('recent-answer', hashSha256(token));
 
 // The grant of a token, and the last event of the grant. In proxy mode a grant is the provider's: all tokens that descend from one
-// login, under an ID of this gateway's. It has nothing to do with `Grant`, the record of broker mode. Only hashes of tokens are stored.
+// login, under an ID of this gateway's. It has nothing to do with `Grant`, the record of broker mode. Only hashes of tokens are
+// stored.
 
 interface ProviderGrant {
   /** Stays the same across refreshes. */

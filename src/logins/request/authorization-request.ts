@@ -1,5 +1,5 @@
-// §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: checks authorization requests: client and redirect URI first, since until then there is no client
-// to answer.
+// §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: checks authorization requests: client and redirect URI first, since until then there is no
+// client to answer.
 
 import { isWellFormedScope } from '../../config/rules.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -48,8 +48,8 @@ const toLogText = (uri: string) => truncateForLog(stripUri(uri));
 const MAX_LOGGED_URIS = 3;
 
 /**
- * Checks the other parameters. §4.6 demands `state` (`requiresState`); RFC 6749 §4.1.1 recommends it, and clients with PKCE do without. RFC
- * 6749 §3.3: a consent page must show the scope that the provider reads (`requiresPlainScope`).
+ * Checks the other parameters. §4.6 demands `state` (`requiresState`); RFC 6749 §4.1.1 recommends it, and clients with PKCE do
+ * without. RFC 6749 §3.3: a consent page must show the scope that the provider reads (`requiresPlainScope`).
  *
  * @throws GatewayError with a row of §7.3.
  */

@@ -258,9 +258,9 @@ export function createCountCall(
     const name = user && nameOwner(user);
     const known = name === undefined ? undefined : byUser.get(name);
     const max = maxCallsPerUser > 0 ? maxCallsPerUser : Number.POSITIVE_INFINITY;
-    if (known !== undefined && known.size >= max && isFull(known, max, startedAt))
+    if (known !== undefined && known.size >= max && hasTooManyLong(known, max, startedAt))
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
-    if (all.size >= MAX_IN_ALL && isFull(all, MAX_IN_ALL, startedAt))
+    if (all.size >= MAX_IN_ALL && hasTooManyLong(all, MAX_IN_ALL, startedAt))
       fail('overloaded', {
         details: `${MAX_IN_ALL} calls are running in this process. Try again.`,
         headers: { 'Retry-After': '1' },
@@ -311,7 +311,7 @@ export function createCountCall(
 }
 
 /** True if this many calls have been running for a long time. */
-function isFull(calls: RunningCalls, max: number, now: number) {
+function hasTooManyLong(calls: RunningCalls, max: number, now: number) {
   let count = 0;
   for (const { startedAt } of calls) {
     if (now - startedAt <= LONG_MS) return false;

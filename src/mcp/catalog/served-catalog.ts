@@ -107,7 +107,10 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
    * @throws the error of an author's `watch`
    */
   listen(caller: IdentifiedCaller, listener: CatalogListener, uris?: readonly string[]): () => void;
-  /** §18.4: sessions that received incomplete lists, by their ids, and those lists that have changed since. Each change is returned once. */
+  /**
+   * §18.4: sessions that received incomplete lists, by their ids, and those lists that have changed since. Each change is returned
+   * once.
+   */
   readonly missedLists?: {
     readonly sessions: ReadonlyMap<string, unknown>;
     take(sessionId: string): readonly ListName[];

@@ -216,8 +216,8 @@ interface Waiter {
   giveUp(details: string): void;
 }
 
-// MCP 2025-11-25 "URL mode elicitation": the requests that a session was sent. Only these can be completed: any other id was seen by
-// no guard, or belongs to another session or server.
+// MCP 2025-11-25 "URL mode elicitation": the requests that a session was sent. Only these can be completed: any other id was seen
+// by no guard, or belongs to another session or server.
 
 /** Time for the user to open the page. */
 const TTL_SECONDS = 3600;

@@ -153,7 +153,8 @@ export function createSessionStreams(
 
   return {
     /**
-     * Opens the stream of a session, which replaces any other. Begins with the replay of an earlier one, if the client resumes that.
+     * Opens the stream of a session, which replaces any other. Begins with the replay of an earlier one, if the client resumes
+     * that.
      */
     async open(owner: StreamOwner, earlier?: EarlierStream): Promise<StreamResponse> {
       const { sessionId, caller, catalog } = owner;

@@ -103,8 +103,8 @@ function describeCall({ trace, onProgress }: Enveloped, token: number): JsonObje
   return { ...trace, ...(onProgress !== undefined && { progressToken: token }) };
 }
 
-// §18.6: the headers of a request: those from the configuration and the credentials, and those that MCP requires. None of them
-// comes from the client's request.
+// §18.6: the headers of a request: those from the configuration and the credentials, and those that MCP requires. No
+// header of the client's request is copied; its message gives the trace, the item's name and mirrored arguments.
 
 /** Headers of a connection, or set by the transport (RFC 9110 §7.6.1). */
 const OWN_TO_TRANSPORT = new Set([

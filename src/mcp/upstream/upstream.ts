@@ -114,7 +114,7 @@ export interface UpstreamRequest {
   readonly logLevel?: LogSeverity | undefined;
   /** The name or URI of the requested item, for `Mcp-Name`. */
   readonly name?: string | undefined;
-  /** Arguments that are also sent in headers (`x-mcp-header`), as header name and value. */
+  /** Arguments that are also sent in headers (`x-mcp-header`, stateless era only), as header name and value. */
   readonly mirrored?: Readonly<Record<string, string>> | undefined;
   /** Params of `notifications/progress` about this request; if absent, progress is not requested. */
   readonly onProgress?: ((params: JsonObject) => void) | undefined;
@@ -122,8 +122,8 @@ export interface UpstreamRequest {
   readonly onLog?: ((params: JsonObject) => void) | undefined;
   /**
    * Answers a request of the server (session era) that belongs to this one: elicitation, sampling, roots.
-   * Without it, and if the call that the request belongs to cannot be determined, the server gets an error. The signal is aborted when
-   * the server no longer wants an answer.
+   * Without it, and if the call that the request belongs to cannot be determined, the server gets an error. The signal is aborted
+   * when the server no longer wants an answer.
    */
   onRequest?(request: UpstreamQuestion, signal: CancelSignal): Promise<JsonObject>;
   /**
@@ -205,7 +205,10 @@ export type UpstreamFailure =
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly failure: UpstreamFailure;
-  /** The reason alone, without what the gateway does next. For operators: it may name an address, without what could be secret in it. */
+  /**
+   * The reason alone, without what the gateway does next. For operators: it may name an address, without what could be secret in
+   * it.
+   */
   readonly logReason: string;
   /** Like `message`, with `logReason`. */
   readonly logMessage: string;

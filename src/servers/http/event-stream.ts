@@ -1,5 +1,5 @@
-// Server-sent events (WHATWG HTML §9.2) of a server: splits a stream into messages, each of which is a JSON value. Data is passed on
-// in the received bytes: decoding a long result would cost more than everything else that is done with it.
+// Server-sent events (WHATWG HTML §9.2) of a server: splits a stream into messages, each of which is a JSON value. Data is passed
+// on in the received bytes: decoding a long result would cost more than everything else that is done with it.
 import { countBytes, dropByteOrderMark, joinPieces, PieceList } from '../../platform/pieces.ts';
 
 /** The problem with an answer or an event that is too long. */

@@ -52,7 +52,7 @@ export class ConnectionError extends UpstreamError {
 
   /** Every caller would fail: nothing, or a different program, responds there. */
   readonly isEverybodys: boolean;
-  /** This machine is short of files, ports or memory, which says nothing about the server. */
+  /** This machine has run out of file descriptors, ports or memory, which says nothing about the server. */
   readonly isOwn: boolean;
 
   constructor(reason: string, code: string, cause: unknown) {

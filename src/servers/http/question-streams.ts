@@ -1,5 +1,5 @@
-// §18.3: holds the GET stream of a session open for questions. Many servers ask there, and drop their questions while it is closed: so
-// it is opened before the first call of a client that can be asked, and stays open for a while after the last one.
+// §18.3: holds the GET stream of a session open for questions. Many servers ask there, and drop their questions while it is closed:
+// so it is opened before the first call of a client that can be asked, and stays open for a while after the last one.
 import { randomUUID } from 'node:crypto';
 import {
   nameOwnSession,

@@ -151,7 +151,7 @@ export function speakSessionEra(
     return call;
   }
 
-  /** A trial: its outcome has no other effect. @throws UpstreamError */
+  /** Tests whether the server accepts requests in this session. Affects neither availability nor tokens. @throws UpstreamError */
   function ping(caller: UpstreamCaller, session: ServerSession) {
     const request = { method: 'ping', params: {}, signal: new Cancellation(), trace: {} };
     const call = new ServerCall(caller, request, session.headers, Math.min(timeoutMs, PING_MS));

@@ -56,7 +56,7 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
       ? runRounds(new SessionRequestClient(call, client, context))
       : relayToStatelessClient(call, client, context);
 
-  /** §24.3: a call continues automatically once the user has logged in to the server. */
+  /** §24.3: a client that can open pages is sent to the login, and its call then continues; other calls end with a link. */
   async function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
     const client = doors.withoutAnswer(context.relay);
     let mayAsk = ASKING.has(call.request.method);
@@ -299,14 +299,14 @@ class SessionRequestClient implements RequestClient, RoundsRequest {
     const { relay, server } = this;
     const answer = await relay.ask(nameAsker(server, question)).catch((thrown: unknown) => {
       if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
-      throw refuseCall(server, thrown.message);
+      throw createCallRefusal(server, thrown.message);
     });
     if ('result' in answer) return answer.result;
-    throw refuseCall(server, answer.error.message);
+    throw createCallRefusal(server, answer.error.message);
   }
 }
 
 const FAILED = 'The client answered with an error.';
 
-const refuseCall = (server: string, reason: string) =>
+const createCallRefusal = (server: string, reason: string) =>
   new CallRefusedError(`${server} asked, and this client gave no answer: ${reason}`);

@@ -100,10 +100,10 @@ async function answerRound(result: JsonObject, rounds: RoundsRequest): Promise<R
       `${rounds.server} asked with a state of more than ${MAX_STATE_LENGTH} characters.`,
     );
   const { server, capabilities } = rounds;
-  const asked = readQuestions(server, readExact(result).inputRequests, refuseCall, (question) => {
+  const asked = readQuestions(server, readExact(result).inputRequests, failCall, (question) => {
     const problem = findQuestionProblem(question, capabilities);
     if (problem !== undefined)
-      refuseCall(`${server} needs an answer that this client cannot give: ${problem.message}`);
+      failCall(`${server} needs an answer that this client cannot give: ${problem.message}`);
   });
   const { questionGuards } = rounds;
   const questions =
@@ -121,7 +121,7 @@ export function refuseStopped(thrown: unknown): never {
   throw thrown instanceof CallStopped ? new CallRefusedError(thrown.message) : thrown;
 }
 
-function refuseCall(problem: string): never {
+function failCall(problem: string): never {
   throw new CallRefusedError(problem);
 }
 

@@ -1,5 +1,5 @@
-// §18.1, §18.3: a transport as one value: the members of its servers in the configuration file, the facts that follow from them, and
-// the function that opens a server.
+// §18.1, §18.3: a transport as one value: the members of its servers in the configuration file, the facts that follow from them,
+// and the function that opens a server.
 import type { Member, MemberReader } from '../../config/file/shapes/shape.ts';
 
 import type { Upstream, UpstreamRuntime } from '../../mcp/upstream/upstream.ts';

@@ -61,8 +61,8 @@ export function openSessionRecords(folder: OpenFolder, clock: Clock, sessionKeyP
 
   return {
     /**
-     * Reads a session, and slides it if its owner's request asks for that: in memory now, on disk a second later. Undefined if there is
-     * none, or it has expired.
+     * Reads a session, and slides it if its owner's request asks for that: in memory now, on disk a second later. Undefined if
+     * there is none, or it has expired.
      *
      * @throws Error if the record is damaged, or of a later version.
      */

@@ -1,5 +1,5 @@
-// §18.5: inspects an expression: the variables that it uses, and its cost. A rule affects all callers: no expression may take longer
-// than its length times the size of its input.
+// §18.5: inspects an expression: the variables that it uses, and its cost. A rule affects all callers: no expression may take
+// longer than its length times the size of its input.
 
 import type { parse } from '@bufbuild/cel';
 import { JsonNumber } from '../../../platform/exact-json.ts';

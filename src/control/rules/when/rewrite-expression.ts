@@ -119,9 +119,9 @@ const createText = (id: bigint, text: string): Expression => ({
   },
 });
 
-// `has`, `==`, `!=`, `in` and loops for values of one kind. In CEL, values of different kinds are unequal, and loops and `in` use the
-// names of an object. The caller chooses the kind, and a server may read "true" as true: `args.force != true` would be true for a
-// call that forces. Here comparing different kinds fails, and with it the expression. All numbers are one kind.
+// `has`, `==`, `!=`, `in` and loops for values of one kind. In CEL, values of different kinds are unequal, and loops and `in` use
+// the names of an object. The caller chooses the kind, and a server may read "true" as true: `args.force != true` would be true for
+// a call that forces. Here comparing different kinds fails, and with it the expression. All numbers are one kind.
 
 /** By the replaced operator. Expressions cannot name them: `@` is not allowed in names. */
 const STRICT_OPERATORS: ReadonlyMap<string, string> = new Map([

@@ -197,7 +197,7 @@ export function describeUnknownKeyword(
 const suggest = (near: string | undefined) =>
   near === undefined ? '' : ` Did you mean "${near}"?`;
 
-/** Their member names are chosen by authors. */
+/** Keywords that map names to schemas: authors choose the names, so these are not keywords. */
 const SCHEMA_MAPS = new Set([
   'properties',
   'patternProperties',
@@ -206,7 +206,7 @@ const SCHEMA_MAPS = new Set([
   'dependencies',
   'dependentSchemas',
 ]);
-/** They contain no schemas. */
+/** Keywords whose values contain no schemas. */
 const VALUE_KEYWORDS = new Set(['enum', 'const', 'default', 'examples']);
 
 /** `isMap`: the members are schemas, and their names are not keywords. */
