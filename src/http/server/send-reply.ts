@@ -12,7 +12,7 @@ import {
   createSendStream,
   type OnStreamEnd,
   ReplyCounter,
-  SLICE_BYTES,
+  UNCOUNTED_REPLY_BYTES,
   writeSlices,
 } from './send-stream.ts';
 import { createReplyMemory } from './transfer-memory.ts';
@@ -94,7 +94,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
     for (const piece of pieces ?? [body]) res.write(piece);
     socket?.uncork();
     res.end();
-    if (bytes <= SLICE_BYTES) return;
+    if (bytes <= UNCOUNTED_REPLY_BYTES) return;
     // The system has nearly always accepted all of it by now.
     if (res.writableLength > 0 && !res.destroyed) {
       const counted = new ReplyCounter(memory, owner, res).count(bytes);

@@ -91,7 +91,7 @@ class StreamSending {
 
   noteWaiting(characters: number): void {
     // In every stream, a few events wait briefly.
-    if (this.waiting === undefined && characters <= SLICE_BYTES) return;
+    if (this.waiting === undefined && characters <= UNCOUNTED_REPLY_BYTES) return;
     this.waiting ??= new WaitingCounter(this.createCounter());
     this.waiting.note(characters);
   }
@@ -196,7 +196,7 @@ class WaitingCounter {
   }
 
   note(characters: number): void {
-    const waiting = characters > SLICE_BYTES ? characters : 0;
+    const waiting = characters > UNCOUNTED_REPLY_BYTES ? characters : 0;
     const change = waiting - this.before;
     this.before = waiting;
     if (change === 0) return;
@@ -214,7 +214,7 @@ class WaitingCounter {
 // Bytes on their way to the socket.
 
 /** Replies and waiting events up to this size are not counted. */
-export const SLICE_BYTES = 16_384;
+export const UNCOUNTED_REPLY_BYTES = 16_384;
 /** Bytes written at once: a slow client's progress shows in steps of this size. */
 const WRITE_BYTES = 65_536;
 

@@ -307,7 +307,7 @@ interface RequestEnd {
 }
 
 function createOpenRequests(clock: Clock) {
-  const open = new LinkedList<PendingRequest>();
+  const pending = new LinkedList<PendingRequest>();
   const emptied = new Set<() => void>();
 
   return {
@@ -317,8 +317,8 @@ function createOpenRequests(clock: Clock) {
         function settle(outcome: JsonObject | UpstreamError) {
           deadline.clear();
           signal?.removeEventListener('abort', onAbort);
-          open.remove(link);
-          if (open.size === 0) {
+          pending.remove(link);
+          if (pending.size === 0) {
             for (const tell of emptied) tell();
             emptied.clear();
           }
@@ -334,21 +334,21 @@ function createOpenRequests(clock: Clock) {
           giveUp(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
         );
         signal?.addEventListener('abort', onAbort);
-        const link = open.add({ id, ...handlers, deadline, settle });
+        const link = pending.add({ id, ...handlers, deadline, settle });
       }),
     /** Finds the request with this ID or progress token, as echoed by the process. */
     find(echoed: unknown) {
       const id = readEchoedNumber(echoed);
-      return id === undefined ? undefined : open.find((request) => request.id === id);
+      return id === undefined ? undefined : pending.find((request) => request.id === id);
     },
-    list: () => [...open],
+    list: () => [...pending],
     /** Fails all of them with this error. */
     failAll(error: UpstreamError) {
-      for (const request of [...open]) request.settle(error);
+      for (const request of [...pending]) request.settle(error);
     },
     /** Resolves when no request is in flight. */
     waitUntilNone: () =>
-      open.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => emptied.add(resolve)),
+      pending.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => emptied.add(resolve)),
   };
 }
 

@@ -180,8 +180,6 @@ local function findOldest(w)
   if not oldest[w] then
     local first = skipped[w] or 0
     local entry = tonumber(redis.call('ZRANGE', KEYS[w], first, first, 'WITHSCORES')[2]) or now
-    -- A score that no JSON can express is not the gateway's.
-    if entry == math.huge then entry = now end
     oldest[w] = firstEnds[w] and math.min(entry, firstEnds[w] - numbers[3 + 2 * w]) or entry
   end
   return oldest[w]

@@ -61,6 +61,20 @@ test('§18.4 events: a line end that an empty chunk divides is one', () => {
   expect(messages).toEqual(['{\n}']);
 });
 
+test('§18.4 events: many small chunks before, between and behind large ones stay in their order', () => {
+  const { messages, body } = openSplitter(100_000);
+  const sizes = [...Array<number>(20).fill(7), 9000, 3, 3, 3, 8192, 1, 40_000, 2];
+  const text = 'abcdefghijklmnopqrstuvw'.repeat(3000);
+  let at = 0;
+  body.add(Buffer.from('data: '));
+  for (const size of sizes) {
+    body.add(Buffer.from(text).subarray(at, at + size));
+    at += size;
+  }
+  body.add(Buffer.from('\n\n'));
+  expect(messages).toEqual([text.slice(0, at)]);
+});
+
 test('§18.3 resuming: an event without data does not make the one that follows it with its id a repetition', () => {
   const { messages, body, cursor } = openSplitter();
   body.add(Buffer.from('id: 7\n\nid: 7\ndata: {}\n\n'));
@@ -70,10 +84,10 @@ test('§18.3 resuming: an event without data does not make the one that follows 
   expect(messages).toEqual(['{}']);
 });
 
-function openSplitter() {
+function openSplitter(maxBytes = 200) {
   const messages: string[] = [];
   const cursor = createEventCursor(32);
-  const body = new EventSplitter(200, {
+  const body = new EventSplitter(maxBytes, {
     onEventData: (data) => void messages.push(Buffer.concat(data).toString()),
     onNamedEvent() {},
     onNoise() {},
