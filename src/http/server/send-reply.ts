@@ -13,6 +13,7 @@ import {
   type OnStreamEnd,
   ReplyCounter,
   UNCOUNTED_REPLY_BYTES,
+  writePieces,
   writeSlices,
 } from './send-stream.ts';
 import { createReplyMemory } from './transfer-memory.ts';
@@ -91,7 +92,8 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
     // Writes head and body with one system call. `end` with a body would add an empty write: 3 us of a call.
     const { socket } = res;
     socket?.cork();
-    for (const piece of pieces ?? [body]) res.write(piece);
+    if (pieces === undefined) res.write(body);
+    else writePieces(res, pieces);
     socket?.uncork();
     res.end();
     if (bytes <= UNCOUNTED_REPLY_BYTES) return;

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { SharedTimer, type Wait } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { CountedTransfer } from '../../platform/memory/user-budgets.ts';
-import { countBytes } from '../../platform/pieces.ts';
+import { countBytes, freeReceived } from '../../platform/pieces.ts';
 import { KEEP_ALIVE } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ReplyStream } from '../endpoint/message.ts';
@@ -218,7 +218,15 @@ export const UNCOUNTED_REPLY_BYTES = 16_384;
 /** Bytes written at once: a slow client's progress shows in steps of this size. */
 const WRITE_BYTES = 65_536;
 
-/** Resolves when the last slice was written, though maybe not sent; never if the client is gone. */
+/** Writes a short reply. The memory of received pieces is freed once they are sent. */
+export function writePieces(res: ServerResponse, pieces: readonly Uint8Array[]): void {
+  const last = pieces.length - 1;
+  for (const [index, piece] of pieces.entries())
+    if (index < last) res.write(piece);
+    else res.write(piece, (error) => error ?? freeReceived(pieces));
+}
+
+/** Like `writePieces`, for any length. Resolves when the last slice was written, though maybe not sent; never if the client is gone. */
 export async function writeSlices(
   res: ServerResponse,
   pieces: readonly Uint8Array[],
@@ -227,11 +235,14 @@ export async function writeSlices(
   const bytes = countBytes(pieces);
   let counted: CountedTransfer | undefined;
   let written = 0;
-  for (const piece of pieces)
+  const lastUses = new Map(pieces.map(({ buffer }, index) => [buffer, index]));
+  for (const [index, piece] of pieces.entries())
     for (let at = 0; at < piece.length; at += WRITE_BYTES) {
       const slice = piece.subarray(at, at + WRITE_BYTES);
       written += slice.length;
-      if (res.write(slice)) continue;
+      const isLastUse = slice.length + at === piece.length && lastUses.get(piece.buffer) === index;
+      const free = isLastUse ? (error?: Error | null) => error ?? freeReceived([piece]) : undefined;
+      if (res.write(slice, free)) continue;
       // All of it stays in memory until its last byte is written.
       counted ??= counter.count(bytes);
       await waitUntilWritable(res);

@@ -1,6 +1,7 @@
 // Strictly reads a server's answers over one connection (RFC 9112): bytes that two parsers could interpret as different answers
 // are refused, along with the connection, since what follows could be mistaken for the answer to another user's request.
 import type { IncomingHttpHeaders } from 'node:http';
+import { allocateReceived } from '../pieces.ts';
 
 /** The server did not send HTTP/1.1, or sent something ambiguous. */
 export class InvalidResponse extends Error {
@@ -67,7 +68,7 @@ export class ResponseReader {
   /** Remaining bytes of the body, or of the chunk. */
   private left = 0;
   /** Body bytes of the current input, passed on together: a chunk may be one byte, and passing on each would cost far more. */
-  private body = NOTHING;
+  private body: Buffer = NOTHING;
   private bodyLength = 0;
   private isReusable = false;
   private informing = 0;
@@ -201,7 +202,7 @@ export class ResponseReader {
     const end = isSized ? Math.min(input.length, at + this.left) : input.length;
     if (isSized) this.left -= end - at;
     if (isSized && this.left === 0) this.state = this.state === 'chunk' ? 'chunk-end' : 'complete';
-    if (this.bodyLength === 0) this.body = Buffer.allocUnsafe(input.length - at);
+    if (this.bodyLength === 0) this.body = allocateBody(input.length - at);
     this.bodyLength += input.copy(this.body, this.bodyLength, at, end);
     return end;
   }
@@ -242,6 +243,13 @@ export class ResponseReader {
     return end + HEAD_END.length;
   }
 }
+
+/** Small bodies share memory with others. */
+const allocateBody = (bytes: number) =>
+  bytes < MIN_FREED ? Buffer.allocUnsafe(bytes) : allocateReceived(bytes);
+
+/** In bytes. */
+const MIN_FREED = 8192;
 
 const CHUNKED = /^chunked$/i;
 /** One of the options of a connection (RFC 9110 §7.6.1). */

@@ -22,7 +22,7 @@ import {
   parseObject,
 } from '../../platform/json.ts';
 import { noteSource, readExact } from '../../platform/noted-json.ts';
-import { cutPieces, joinPieces } from '../../platform/pieces.ts';
+import { cutPieces, joinPieces, releaseChunks } from '../../platform/pieces.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 
 export type ServerMessage =
@@ -207,7 +207,7 @@ function parseUsualResponse(
   const result = parseObject(written);
   if (result === undefined) return undefined;
   const isLong = pieces !== undefined && text.length >= MIN_PIECES;
-  noteWritten(result, isLong ? cutPieces(pieces, before, behind) : written);
+  noteWritten(result, isLong ? cutPieces(releaseChunks(pieces), before, behind) : written);
   return { jsonrpc: '2.0', id, result };
 }
 
