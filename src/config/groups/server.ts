@@ -224,6 +224,12 @@ export const adminSettings = {
     details:
       'As the provider names them, character by character: in the claim of OIDC_GROUPS_CLAIM, or with tokens from the provider in the `groups` claim of the access token. If a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page. See [Operations](operations/operators.md#the-operators-page).',
   }),
+  approvalWaitSeconds: defineSetting('APPROVAL_WAIT_SECONDS', integer(1, 600), {
+    default: 40,
+    summary: "Seconds for which a call waits for an operator's approval.",
+    details:
+      'After that, the model is asked to call again, and the call continues to wait. Many clients give up after 60 s without a result. See [Ask before a call runs](asking-first.md).',
+  }),
   clients: defineSetting('ADMIN_CLIENTS', clientIds, {
     default: [],
     summary: "Other clients whose tokens the operators' API accepts, such as your scripts.",

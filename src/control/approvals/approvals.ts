@@ -155,8 +155,6 @@ export const isApprovalMessage = (value: unknown): value is ApprovalMessage =>
 
 /** Time to live of a request, and again of its decision. */
 const APPROVAL_SECONDS = 600;
-/** How long a call waits for its decision. */
-const WAIT_MS = 300_000;
 /** Time to live of an approval for a session. */
 const SESSION_SECONDS = 28_800;
 /** The lifetime of the request state of such a call (2026-07-28). */
@@ -316,7 +314,7 @@ export function createCallApprovals(
       return true;
     },
     /** `pending`: timeout, or aborted. `gone`: used or expired. */
-    wait: (id: string, signal: CancelSignal) =>
+    wait: (id: string, waitMs: number, signal: CancelSignal) =>
       waitForOutcome<ApprovalDecision | 'pending' | 'gone'>({
         async look() {
           const request = await find(id);
@@ -331,7 +329,7 @@ export function createCallApprovals(
           return () => void listeners.delete(listener);
         },
         late: 'pending',
-        waitMs: WAIT_MS,
+        waitMs,
         signal,
         clock,
       }),

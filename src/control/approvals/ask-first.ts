@@ -31,14 +31,19 @@ interface Question {
 
 /** Maximum length of a form, in characters: longer ones are shown on the page. */
 const MAX_FORM = 2000;
+/** How long a call waits for its user, who has just been sent to the page. */
+const PAGE_WAIT_MS = 300_000;
+/** Clients that wait for a minute at most start anew with each progress notification. */
+const PROGRESS_EVERY_MS = 10_000;
 
 export function createAskFirst(
-  { config }: Runtime,
+  { config, clock }: Runtime,
   approvals: CallApprovals,
   note: NoteApproval,
   getGuards: CallControl['getGuards'],
 ): CallControl['askFirst'] {
   const defaultIssuer = config.oauth.provider?.issuer;
+  const operatorWaitMs = config.admin.approvalWaitSeconds * 1000;
   /** The page where users decide; undefined if they cannot log in to the gateway. */
   const pageUrl = hasApprovalsPage(config) ? `${config.server.baseUrl}/approvals` : undefined;
 
@@ -199,12 +204,28 @@ export function createAskFirst(
     id: string,
     approver: Approver,
   ): Promise<void> {
-    const outcome = await approvals.wait(id, relay.signal);
+    const isOperators = approver === 'operator';
+    const stopTelling = tellProgress(call, isOperators ? WAITING : DECIDE);
+    const waitMs = isOperators ? operatorWaitMs : PAGE_WAIT_MS;
+    const outcome = await approvals.wait(id, waitMs, relay.signal).finally(stopTelling);
     if (relay.signal.aborted) fail('request_cancelled');
     if (outcome === 'refused') return stop(REFUSED(call));
-    if (outcome === 'pending')
-      return stop(approver === 'operator' ? PENDING(call) : UNDECIDED(call));
+    if (outcome === 'pending') return stop((isOperators ? PENDING : UNDECIDED)(call));
     if (outcome === 'gone' || !(await approvals.take(id, asked))) return stop(NOT_GOOD);
+  }
+
+  /** Tells the client at once, and then regularly, if it wants progress. Returns a function that ends this. */
+  function tellProgress(call: ItemCall, message: Tell): () => void {
+    let told = 0;
+    let cancel = () => {};
+    function tell() {
+      told += 1;
+      // Progress has to increase (MCP, "Progress Flow"): the server's own begins after it, mostly with 1.
+      call.context.progress(told / 1000, undefined, message(call));
+      cancel = clock.after(PROGRESS_EVERY_MS, tell);
+    }
+    tell();
+    return () => cancel();
   }
 }
 
@@ -323,8 +344,12 @@ const UNANSWERED: Tell = (call) =>
 const UNDECIDED: Tell = (call) =>
   `The user did not decide in time whether ${nameTool(call)} may run, so nothing was done. Call again once the user is ready to.`;
 
+const DECIDE = needing('It waits for the user’s decision.');
+
+const WAITING = needing('An operator was asked.');
+
 const PENDING = needing(
-  'No operator has decided yet; nothing has been done so far. Call again with exactly the same arguments to keep waiting.',
+  'An operator was asked and has not decided yet; nothing has been done so far. Call again with exactly the same arguments: the call runs once an operator has approved it, and waits on until then.',
 );
 
 const TELL_LINK = (url: string): Tell =>

@@ -96,7 +96,7 @@ test('§27.2 a tool that has become another while somebody decided does not run'
   const clock = manualClock(1_800_000_000_000);
   const { gateway, files } = await startAskingGateway('operator', {
     clock,
-    env: OPERATED,
+    env: { ...OPERATED, APPROVAL_WAIT_SECONDS: '600' },
     file: { clients: PROGRAMS },
   });
   const operator = await createOperator(gateway);

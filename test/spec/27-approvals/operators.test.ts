@@ -1,5 +1,5 @@
 // §27: operators decide, or guards in their place, and programs without a user.
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import {
   ARGS,
   readApprovalLink,
@@ -13,8 +13,10 @@ import {
   OPERATED,
   PROGRAMS,
 } from '../../support/approvals/operators.ts';
-import { statelessRequest } from '../../support/clients/stateless.ts';
+import { type EventStream, openEvents } from '../../support/clients/event-stream.ts';
+import { ASKABLE, statelessRequest } from '../../support/clients/stateless.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
+import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { writeGuard } from '../../support/guards/module-guard.ts';
 
 const start = (options: Parameters<typeof startAskingGateway>[1] = {}) =>
@@ -70,27 +72,69 @@ test('§27.5 an operator refuses: the call says so, and nothing runs', async () 
   expect(files.done).toEqual([]);
 });
 
-test('§27.5 nobody decides: after five minutes the call says that it is pending; once approved, calling again runs it', async () => {
+test('§27.5 nobody decides: after 40 seconds the call says so; calling again waits on, and runs once it is approved', async () => {
   const clock = manualClock(1_800_000_000_000);
   const { gateway, files } = await start({ clock });
   const operator = await createOperator(gateway);
   const user = await gateway.logIn('ada');
-  let isOver = false;
-  const waiting = user.call(WRITE, ARGS).finally(() => {
-    isOver = true;
-  });
+  const ended = vi.fn();
+  const waiting = user.call(WRITE, ARGS).finally(ended);
   const { id } = await operator.find();
-  while (!isOver) {
-    clock.advance(5000);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  expect((await waiting).text).toContain('No operator has decided yet');
+  clock.advance(39_000);
+  expect(await operator.list()).toHaveLength(1);
+  expect(ended).not.toHaveBeenCalled();
+  clock.advance(1000);
+  expect((await waiting).text).toContain('An operator was asked and has not decided yet');
+  const again = user.call(WRITE, ARGS);
   // It waits on under the same id.
   expect((await operator.find()).id).toBe(id);
   await operator.decide(id, 'approve');
-  expect(await user.call(WRITE, ARGS)).toEqual({ isError: false, text: 'written' });
+  expect(await again).toEqual({ isError: false, text: 'written' });
   expect(files.done).toHaveLength(1);
 });
+
+test.each(['session', 'stateless'] as const)(
+  '§27.5 a client that wants progress (%s) is told at once that an operator was asked, and every ten seconds',
+  async (era) => {
+    const clock = manualClock(1_800_000_000_000);
+    const { gateway } = await start({ clock, env: { ...OPERATED, APPROVAL_WAIT_SECONDS: '600' } });
+    const operator = await createOperator(gateway);
+    const { accessToken } = await gateway.logIn('ada');
+    const port = Number(gateway.mcpUrl.port);
+    const headers = {
+      authorization: `Bearer ${accessToken}`,
+      accept: 'application/json, text/event-stream',
+    };
+    const ask = (request: { message: object; headers?: object }) =>
+      openEvents({ port, headers: { ...headers, ...request.headers }, body: request.message });
+    const meta = { progressToken: 'p' };
+    const params = { name: WRITE, arguments: ARGS };
+    let stream: EventStream;
+    if (era === 'stateless')
+      stream = await ask(statelessRequest('tools/call', params, { meta: { ...ASKABLE, ...meta } }));
+    else {
+      const opened = await ask({ message: INITIALIZE_REQUEST });
+      const session = { 'mcp-session-id': String(opened.headers['mcp-session-id']) };
+      const message = {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { ...params, _meta: meta },
+      };
+      stream = await ask({ message, headers: session });
+    }
+    const said = { progressToken: 'p', message: expect.stringContaining('An operator was asked') };
+    expect(await stream.next()).toMatchObject({ params: { ...said, progress: 0.001 } });
+    clock.advance(10_000);
+    expect(await stream.next()).toMatchObject({ params: { ...said, progress: 0.002 } });
+    const { id } = await operator.find();
+    await operator.decide(id, 'approve');
+    const rest = await stream.rest();
+    expect(rest.at(-1).result.content).toEqual([{ type: 'text', text: 'written' }]);
+    // Nothing more is told about what was decided.
+    expect(JSON.stringify(rest)).not.toContain('An operator was asked');
+  },
+);
 
 test('§27.5 a request that nobody has decided for ten minutes is gone', async () => {
   const clock = manualClock(1_800_000_000_000);
