@@ -347,14 +347,15 @@ export const createMetricsEndpoints = (
     ...PROBE,
     path: '/metrics',
     async handle() {
-      const [activeSessions, connections] = await Promise.all([
+      const [activeSessions, waitingApprovals, connections = []] = await Promise.all([
         readGauge(gauges, 'activeSessions'),
+        readGauge(gauges, 'waitingApprovals'),
         readGauge(gauges, 'connections'),
       ]);
       return {
         status: 200,
         headers: { 'Content-Type': METRICS_CONTENT_TYPE, ...NO_STORE },
-        body: await metrics.renderOpenMetrics({ activeSessions, connections: connections ?? [] }),
+        body: await metrics.renderOpenMetrics({ activeSessions, waitingApprovals, connections }),
       };
     },
   },

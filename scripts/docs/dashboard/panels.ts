@@ -103,6 +103,12 @@ export const ROWS: readonly Row[] = [
         unit: 'ops',
         queries: [['{{ask}}: {{outcome}}', sumBy('ask, outcome', 'mcp_approvals_total')]],
       },
+      {
+        title: 'Waiting for operators',
+        about: 'Calls that an operator has to approve or refuse, on the page /admin.',
+        unit: 'short',
+        queries: [['waiting', 'max(mcp_approvals_waiting{job="$job"})']],
+      },
     ],
   },
   {

@@ -284,6 +284,7 @@ export function createCallApprovals(
     },
     /** For operators, latest first. */
     listForOperators: (page: PageRequest) => readList(OPERATOR_APPROVALS_KEY, page),
+    countForOperators: () => store.countListed(OPERATOR_APPROVALS_KEY),
     /** The decided request; undefined if none is open. The first decision counts. */
     async decide(id: string, decision: ApprovalDecision, by: DecidedBy) {
       const decided = await requests.update(

@@ -76,6 +76,9 @@ export const approvals = defineFeature({
       gives: { approvals: kept, askFirst: createAskFirst(runtime, kept, note, getGuards) },
       ...(ownPages && { endpoints: createApprovalEndpoints(runtime, ownPages, kept) }),
       panels: createApprovalPanels(kept),
+      ...(runtime.config.admin.groups.length > 0 && {
+        gauges: { waitingApprovals: kept.countForOperators },
+      }),
       close: replicas.close,
     };
   },

@@ -78,6 +78,8 @@ export interface Metrics {
 /** Numbers that are counted in the store on each scrape. Unknown numbers are left out: old ones would be wrong. */
 export interface StoredCounts {
   readonly activeSessions: number | undefined;
+  /** §27.5: calls that wait for operators. */
+  readonly waitingApprovals: number | undefined;
   /** §24.6: users' connections to servers. */
   readonly connections: readonly ConnectionCount[];
 }
@@ -89,7 +91,11 @@ export interface ConnectionCount {
 }
 
 /** Counts nothing in the store. */
-export const NO_COUNTS: StoredCounts = { activeSessions: undefined, connections: [] };
+export const NO_COUNTS: StoredCounts = {
+  activeSessions: undefined,
+  waitingApprovals: undefined,
+  connections: [],
+};
 
 export const METRICS_CONTENT_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
 

@@ -20,7 +20,7 @@ export function createPrometheusMetrics(): Metrics {
   for (const metric of listProcessMetrics()) registry.registerMetric(metric);
   const create = createFactories(registry);
   // In the order they are scraped.
-  const { activeSessions, ...calls } = createCallMetrics(create);
+  const { activeSessions, waitingApprovals, ...calls } = createCallMetrics(create);
   const logins = createLoginMetrics(create);
   const limits = createStoreMetrics(create);
   const { connections, ...upstreams } = createUpstreamMetrics(create);
@@ -37,8 +37,8 @@ export function createPrometheusMetrics(): Metrics {
     ...upstreams,
     recordAuditLine,
     renderOpenMetrics(stored) {
-      if (stored.activeSessions === undefined) activeSessions.remove();
-      else activeSessions.set(stored.activeSessions);
+      setKnown(activeSessions, stored.activeSessions);
+      setKnown(waitingApprovals, stored.waitingApprovals);
       connections.reset();
       for (const { server, state, count } of stored.connections) {
         connections.set({ server, state }, count);
@@ -46,6 +46,11 @@ export function createPrometheusMetrics(): Metrics {
       return registry.metrics();
     },
   };
+}
+
+function setKnown(gauge: Gauge, count: number | undefined) {
+  if (count === undefined) gauge.remove();
+  else gauge.set(count);
 }
 
 type OpenMetricsRegistry = Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>;
@@ -112,6 +117,10 @@ function createCallMetrics({ counts, counter, times, gauge }: Factories) {
     'Calls that need approval before they run, by the kind of approval and its outcome.',
     ['ask', 'outcome'],
   );
+  const waitingApprovals = gauge(
+    'mcp_approvals_waiting',
+    "Calls that wait for an operator's decision, the same on every replica.",
+  );
   const recordDroppedReplicaMessage = counter(
     'mcp_replica_messages_dropped_total',
     "Messages on the replicas' channel that were dropped, because no replica sent them just now.",
@@ -122,6 +131,7 @@ function createCallMetrics({ counts, counter, times, gauge }: Factories) {
 
   return {
     activeSessions,
+    waitingApprovals,
     recordHttpRequest,
     recordOverloadRefusal,
     recordSessions(status: string, number = 1) {

@@ -40,6 +40,8 @@ test('§27.5 "ask": "operator": the call waits, an operator sees exactly what it
     arguments: '{"content":"hello","path":"/tmp/a"}',
   });
   expect(files.done).toEqual([]);
+  const scrape = async () => (await fetch(`${gateway.baseUrl}/metrics`)).text();
+  expect(await scrape()).toContain('mcp_approvals_waiting 1');
   expect(await operator.decide(call.id, 'approve')).toEqual({
     status: 200,
     json: { decided: 'approved' },
@@ -56,7 +58,8 @@ test('§27.5 "ask": "operator": the call waits, an operator sees exactly what it
     ['used', undefined, 'ada', WRITE],
   ]);
   expect(JSON.stringify(lines)).not.toContain('/tmp/a');
-  const scraped = await (await fetch(`${gateway.baseUrl}/metrics`)).text();
+  const scraped = await scrape();
+  expect(scraped).toContain('mcp_approvals_waiting 0');
   expect(scraped).toContain('mcp_approvals_total{ask="operator",outcome="used"} 1');
 });
 

@@ -239,6 +239,7 @@ const hasNoSum = (name: string) =>
     'process_start_time_seconds',
     'nodejs_version_info',
     'mcp_sessions_active',
+    'mcp_approvals_waiting',
     'upstream_connections',
   ].includes(name);
 
