@@ -263,6 +263,20 @@ export const COMMANDS: readonly Command[] = [
     run: async (options, invocation) => (await import('./lock.ts')).lock(options, invocation),
   }),
   defineCommand({
+    name: 'notify',
+    summary: "send a test notification to the operators' webhook",
+    description: [
+      'Sends it once, to "notify" in the configuration file, and prints what was answered.',
+    ],
+    options: {
+      config: textOption('FILE', 'mcp.json', 'the configuration file that has the webhook'),
+      test: flagOption('send a test notification'),
+    },
+    examples: { 'postern notify --test --config mcp.json': 'is the webhook right?' },
+    exitCode1: 'the webhook has not accepted it',
+    run: async (options, invocation) => (await import('./notify.ts')).notify(options, invocation),
+  }),
+  defineCommand({
     name: 'rules test',
     summary: 'show what a user sees under the rules, and which rule applies',
     description: [

@@ -23,8 +23,10 @@ import type { ClientOf } from '../mcp/calls/call.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createToFailedResult } from '../mcp/upstream/failures.ts';
+import type { Upstream } from '../mcp/upstream/upstream.ts';
 import type { ServedFile } from '../mcp/upstream/upstream-config.ts';
 import { traceUpstream } from '../mcp/upstream/wrap-upstream.ts';
+import { isObject } from '../platform/json.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { createConnectUser, createDoors } from '../servers/doors/doors.ts';
@@ -71,10 +73,11 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   const relay = openRelay(runtime, doors, toFailedResult);
   const catalogs = new UpstreamCatalogs(runtime, current, {
     builtIn: ownCatalog,
-    openUpstream:
-      tracing === undefined
-        ? openUpstream
-        : (config) => traceUpstream(openUpstream(config), tracing),
+    openUpstream(config) {
+      const upstream = openUpstream(config);
+      notifyWhenDown(runtime, upstream);
+      return tracing === undefined ? upstream : traceUpstream(upstream, tracing);
+    },
     findFacts,
     relay: { relayCall: relay.relayCall, connectUser: createConnectUser(doors, toFailedResult) },
   });
@@ -163,11 +166,41 @@ async function compileSetup(
         ? undefined
         : (await import('../mcp/catalog/foreign-schema.ts')).checkForeignSchema,
     policies: joinPolicies([
-      lock && createLockPolicy(lock, runtime.metrics),
+      lock && createLockPolicy(lock, createNoteHidden(runtime)),
       createRulesPolicy(rules),
     ]),
   };
 }
+
+function notifyWhenDown({ notifier }: Runtime, { config: { name }, onStateChange }: Upstream) {
+  onStateChange((isUp, reason) => {
+    if (isUp) return;
+    notifier.notify({
+      kind: 'servers',
+      about: name,
+      text: `The MCP server ${name} is not available: ${reason}`,
+      data: { server: name, reason },
+    });
+  });
+}
+
+/** Counts what the lock hides, and notifies operators of it. */
+const createNoteHidden =
+  ({ config, metrics, notifier }: Runtime): Parameters<typeof createLockPolicy>[1] =>
+  (server, kind, item, verdict) => {
+    metrics.recordLockRefusal(server, kind, verdict);
+    const { name, uri, uriTemplate } = isObject(item) ? item : {};
+    const id = [uri, uriTemplate, name].find((one) => typeof one === 'string');
+    const subject = id === undefined ? kind : `${kind} ${id}`;
+    notifier.notify({
+      kind: 'lock',
+      about: server,
+      text: `The MCP server ${server} has ${
+        verdict === 'new' ? `the new ${subject}` : `changed its ${subject}`
+      }. Users do not see it until it is approved: ${config.server.baseUrl}/admin or postern lock.`,
+      data: { server, kind, id, verdict },
+    });
+  };
 
 /** Operators' pages ask for one at a time. */
 const MAX_WAITING_PREVIEWS = 20;

@@ -22,6 +22,7 @@ export const servers = defineFeature({
     },
   ) {
     const { setup, ownCatalog, lockCommand } = needs;
+    runtime.notifier.use(setup?.file.notify);
     const opened = setup && (await (await loadUpstreams()).openUpstreams(runtime, setup, needs));
     const catalogs = opened?.catalogs;
     const all = catalogs?.all ?? ownCatalog;
@@ -52,6 +53,7 @@ export const servers = defineFeature({
           return async () => {
             await commit();
             needs.servedFile.replace(next.file);
+            runtime.notifier.use(next.file.notify);
           };
         },
         close: opened.close,

@@ -17,7 +17,6 @@ import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import type { Clock, Turns } from '../platform/clock.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import { isObject, toCanonicalJson } from '../platform/json.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import {
   computeFingerprint,
   computeSha256,
@@ -72,15 +71,20 @@ const findItems = (server: LockedServer | undefined, kind: LockedItemKind) =>
 
 // §18.7: the lock as a policy: unapproved items are hidden from all callers.
 
-/** Counts hidden items each time a list is read. */
+/** `onHidden` is called for each hidden item whenever a list is read. */
 export const createLockPolicy = (
   lock: Lock,
-  metrics: Pick<Metrics, 'recordLockRefusal'>,
+  onHidden: (
+    server: string,
+    kind: LockedKind,
+    item: unknown,
+    verdict: Exclude<LockVerdict, 'approved'>,
+  ) => void = () => {},
 ): Policy => ({
   findHidden(server, kind, said) {
     const verdict = lock.check(server, kind, said);
     if (verdict === 'approved') return undefined;
-    metrics.recordLockRefusal(server, kind, verdict);
+    onHidden(server, kind, said, verdict);
     return LOCKED[verdict];
   },
 });

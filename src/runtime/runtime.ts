@@ -5,9 +5,11 @@ import type { Config } from '../config/config.ts';
 import { type Clock, pause, systemClock } from '../platform/clock.ts';
 import { getErrorCode } from '../platform/error-code.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
+import { hashSha256 } from '../platform/ids.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
 import { createPublicNetwork, type Network } from '../platform/outbound/public-network.ts';
+import { buildNotificationKey } from '../store/keys.ts';
 import { openStore } from '../store/open.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import { createLoginSeal, createReplicaSeal } from '../store/seal/secrets.ts';
@@ -15,6 +17,7 @@ import type { Store } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import { openAudit } from '../telemetry/audit/open-audit.ts';
 import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
+import { createNotifier, type Notifier } from '../telemetry/notify/notify.ts';
 import { openTracing } from '../telemetry/tracing/open-tracing.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 
@@ -27,6 +30,8 @@ export interface Runtime {
   readonly metrics: Metrics;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
+  /** Notifies operators; sends nothing without `notify` in the configuration file. */
+  readonly notifier: Notifier;
   /** Undefined without a collector. */
   readonly tracing: Tracing | undefined;
   /** Fetches URLs of the settings and of the configuration file. */
@@ -91,7 +96,16 @@ export async function openRuntime(
   const opened = overrides.store ?? (await openStore(config, { clock, log }));
   const store = observeStore(opened, clock, metricsEnabled ? metrics : undefined, tracing);
 
+  const notifier = createNotifier({
+    clock,
+    log,
+    fetch,
+    claim: (subject, seconds) =>
+      store.compareAndSet(buildNotificationKey(hashSha256(subject)), undefined, '1', seconds),
+  });
+
   async function close() {
+    notifier.close();
     network.close();
     try {
       await closeInTime('store', store.close(), clock);
@@ -114,6 +128,7 @@ export async function openRuntime(
     log,
     metrics,
     audit,
+    notifier,
     tracing,
     fetch: tracing === undefined ? fetch : traceFetch(fetch, tracing),
     outbound: {

@@ -153,6 +153,9 @@ export const buildIdentityKeyName = (month: number) => `identity:key:${month}`;
 /** Marks that today's audit log has a line for a refreshed connection (§24.6). */
 export const buildAuditedRenewalKey = defineGlobalKeys('connection:audited');
 
+/** Marks that operators were notified of a subject (§22.7); `hash` is its hash. */
+export const buildNotificationKey = defineGlobalKeys('notification');
+
 /** §27: a request for approval of a call; `hash` is the hash of its ID. */
 export const buildApprovalKey = defineGlobalKeys('approval:request');
 /** The pending request for a call; `hash` is the hash of user, client, call and approver. */

@@ -19,7 +19,6 @@ import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { findFacts } from '../../servers/transport/transports.ts';
-import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import { prepareEnvironment } from '../command-line/env-file.ts';
 import { UsageError } from '../command-line/errors.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from '../command-line/invocation.ts';
@@ -160,7 +159,7 @@ async function listItems(
   };
   const lockFile = readLockFile(findLockPath(path));
   const lock = lockFile && createLock(lockFile);
-  const lockPolicies = lock ? [createLockPolicy(lock, noMetrics)] : [];
+  const lockPolicies = lock ? [createLockPolicy(lock)] : [];
   const servers = await openServers(file, process.env, log);
   const { runtime } = servers;
   const upstreams = { ...runtime.config.upstreams, listWaitMs: LIST_WAIT_MS };

@@ -21,7 +21,6 @@ import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
 import { dependsOnUser, findFacts, needsUser } from '../../servers/transport/transports.ts';
 
-import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import type { InvokedProcess } from '../command-line/invocation.ts';
 import { formatCount } from '../command-line/terminal.ts';
 import { askServers } from './open-servers.ts';
@@ -40,7 +39,7 @@ export async function measureFile(
     { ...file, builtIn: file.builtIn && !hasOwnTools },
     { tools, personal },
     ownCatalog,
-    joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
+    joinPolicies(lock === undefined ? [] : [createLockPolicy(lock)]),
   );
   const ownTools = file.builtIn ? await listTools(ownCatalog) : [];
   const idle = createFindIdlePatterns(

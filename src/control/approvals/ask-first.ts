@@ -37,7 +37,7 @@ const PAGE_WAIT_MS = 300_000;
 const PROGRESS_EVERY_MS = 10_000;
 
 export function createAskFirst(
-  { config, clock }: Runtime,
+  { config, clock, notifier }: Runtime,
   approvals: CallApprovals,
   note: NoteApproval,
   getGuards: CallControl['getGuards'],
@@ -180,6 +180,18 @@ export function createAskFirst(
       if (verdict.hasFailed !== true)
         await approvals.decide(request.id, isRefused ? 'refused' : 'approved', by);
     }
+    notifier.notify({
+      kind: 'approvals',
+      about: item.name,
+      text: `${nameCaller(question)} asks to call ${nameTool(call)}. Approve or refuse it within ten minutes: ${config.server.baseUrl}/admin`,
+      data: {
+        id: request.id,
+        tool: item.name,
+        server: item.server,
+        user: asked.owner.sub,
+        client: asked.clientId,
+      },
+    });
     await waitForDecision(question, request.id, 'operator');
   }
 
@@ -274,6 +286,13 @@ function toQuestion(call: ItemCall, defaultIssuer: string | undefined): Question
     throw error;
   }
 }
+
+/** As operators know them. */
+const nameCaller = ({ call: { context }, asked }: Question) => {
+  const { user } = context;
+  const email = user?.emailVerified === false ? undefined : user?.email;
+  return email ?? user?.name ?? asked.clientId ?? 'Somebody';
+};
 
 /** Names session and login: a client that was logged out asks again, even in the same session. */
 const nameSession = ({ session, user }: ItemCall['context']) =>

@@ -55,6 +55,8 @@ import {
   serversShape,
 } from '../../servers/config/servers.ts';
 import { findFacts, type ServerEntry } from '../../servers/transport/transports.ts';
+import type { NotifyConfig } from '../../telemetry/notify/notify.ts';
+import { notifyShape } from '../../telemetry/notify/notify-config.ts';
 
 /** The parsed content of the file. */
 export interface GatewayFile
@@ -62,7 +64,9 @@ export interface GatewayFile
     RulesConfig,
     GuardsConfig,
     MachineClientsConfig,
-    ViewsConfig {}
+    ViewsConfig {
+  readonly notify?: NotifyConfig | undefined;
+}
 
 /** The configuration file and the lock next to it: read together, and in effect until they are reloaded. */
 export interface Setup {
@@ -140,6 +144,11 @@ const fileMembers = {
     guardsShape,
     'The guards that check messages, in this order, and pass, change or refuse them.',
   ),
+  notify: defineMember(
+    'notify',
+    notifyShape,
+    'A webhook that tells operators of calls that wait for them, servers that are down, descriptions that changed, and refused logins.',
+  ),
 };
 
 // Members that other programs write into files that they share with us.
@@ -198,6 +207,7 @@ export const fileShape = object({
       allowsFewer: read(fileMembers.allowFewerProtections) ?? false,
       /** Undefined if the file does not name them. */
       guards: read(fileMembers.guards),
+      notify: read(fileMembers.notify),
     };
   },
 });

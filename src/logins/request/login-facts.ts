@@ -300,7 +300,7 @@ const MAX_PER_ADDRESS_AND_HOUR = 20;
 const HOUR_MS = 3_600_000;
 const MAX_TEXT = 500;
 
-export function createLoginFailures({ store, clock, log }: Runtime) {
+export function createLoginFailures({ store, clock, log, notifier }: Runtime) {
   const getSeen = createPeriod(clock, MINUTE_MS, () => new Set<string>());
   const getCounts = createPeriod(clock, HOUR_MS, () => new Map<string, number>());
   const warn = createWarnThrottle(clock, (cause: unknown) =>
@@ -325,6 +325,12 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
       message: cut(stripUrisIn(message)),
     };
     store.addRecent(LOGIN_FAILURES_KEY, JSON.stringify(noted), BOUNDS).catch(warn);
+    notifier.notify({
+      kind: 'logins',
+      about: noted.client ?? '',
+      text: `A login ${noted.client === undefined ? '' : `from ${noted.client} `}was refused: ${noted.message}`,
+      data: { step, client: noted.client, error, message: noted.message },
+    });
   }
 
   return {

@@ -30,6 +30,8 @@ export const CAPACITY = {
   spareLookups: 10_000,
   /** Windows with leased permits; bounded like `refusals`. */
   leasedWindows: 10_000,
+  /** Subjects that operators were notified of within the last minute or hour. */
+  notifiedSubjects: 1_000,
   /** Users whose activity is recorded in the store. */
   people: 10_000,
   /** Sessions and grants with `STORE_READS=tracked` or leased limits: some 10 MB. */
