@@ -11,6 +11,7 @@ if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
   process.exitCode = 1;
 } else {
   const { runPostern } = await import('./run-postern.ts');
+  const { endProcess } = await import('./command-line/process-end.ts');
   // The event loop ran empty before the command finished: without this, the process would exit as if it had succeeded.
   const endUnfinished = () => {
     console.error(
@@ -22,7 +23,7 @@ if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
   // A reader that closes the pipe early, such as `head`, ends the command silently.
   process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
     if (code !== 'EPIPE') console.error(`The output cannot be written: ${message}`);
-    process.exit(code === 'EPIPE' ? process.exitCode : 1);
+    void endProcess(code === 'EPIPE' ? undefined : 1, console.error);
   });
   // Not awaited: the command ends the process itself.
   void runPostern({ process, console }).then(() => process.off('beforeExit', endUnfinished));

@@ -75,9 +75,13 @@ function readGiven(read: Read, env: Env) {
   const store = readStoreConfig(read);
   /** True if no variable is set. An invalid value is reported separately, and its setting does not count as missing. */
   const isMissing = (setting: Setting<unknown>) => findVariable(setting, env) === undefined;
+  /** The variables with a value other than the default: a line copied from .env.example with its default is harmless. */
+  const listChanged = (settings: readonly Setting<unknown>[]) =>
+    settings.filter((setting) => !isDefault(setting, read)).map(({ variable }) => variable);
   return {
     read,
     isMissing,
+    listChanged,
     authRequired: read(serverSettings.authRequired),
     baseUrl: read(serverSettings.baseUrl),
     isBroker: isBrokerMode(read),
@@ -95,8 +99,8 @@ function readGiven(read: Read, env: Env) {
   };
 }
 
-/** Returns a sentence about an invalid combination of settings, or nothing. */
-type FindProblem = (given: Given) => string | false | undefined;
+/** Returns a sentence about an invalid combination of settings, one for each setting that is at fault, or nothing. */
+type FindProblem = (given: Given) => string | readonly string[] | false | undefined;
 
 /** The placeholder in the README and other examples. */
 const PLACEHOLDER = '…';
@@ -206,42 +210,40 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
       .includes(undefined) &&
     "ADMIN_GROUPS: no user can log in to the operators' page, because clients of this gateway get their tokens elsewhere. Set OAUTH_AUTHORIZATION_URL, OAUTH_TOKEN_URL and OAUTH_CLIENT_ID (or OAUTH_MODE=broker), or name in ADMIN_CLIENTS the clients whose tokens its API accepts.",
 
-  ({ admin, clientId: own }) => {
-    const wrong = admin.clients.find(
-      (client) => client === own || client.startsWith(REGISTERED_CLIENT_PREFIX),
-    );
-    if (wrong !== undefined)
-      return `ADMIN_CLIENTS: ${JSON.stringify(wrong)} is ${wrong === own ? 'the client through which all MCP clients log in (OAUTH_CLIENT_ID)' : 'a client that registered itself here'}: any of its tokens could end sessions. Name clients at the provider that only operators use.`;
-    return (
-      admin.clients.length > 0 &&
-      admin.groups.length === 0 &&
-      'ADMIN_GROUPS is missing: ADMIN_CLIENTS names the clients of operators, and ADMIN_GROUPS their groups. Set it to those groups, for example ADMIN_GROUPS=operators'
-    );
-  },
+  ({ admin, clientId: own }) =>
+    admin.clients
+      .filter((client) => client === own || client.startsWith(REGISTERED_CLIENT_PREFIX))
+      .map(
+        (wrong) =>
+          `ADMIN_CLIENTS: ${JSON.stringify(wrong)} is ${wrong === own ? 'the client through which all MCP clients log in (OAUTH_CLIENT_ID)' : 'a client that registered itself here'}: any of its tokens could end sessions. Name clients at the provider that only operators use.`,
+      ),
 
-  // Rejects settings without effect. A line copied from .env.example with its default is harmless.
-  ({ isBroker, tokens, read, isMissing }) => {
-    if (!isBroker) {
-      const useless = OF_OWN_TOKENS.find((setting) => !isDefault(setting, read));
-      return (
-        useless &&
-        `${useless.variable} is for the gateway's own tokens, but in proxy mode clients get tokens from the provider. Remove it, or set OAUTH_MODE=broker.`
-      );
-    }
-    const useless = OF_PROVIDER_TOKENS.find((setting) => !isMissing(setting));
-    return (
-      useless &&
-      !tokens.acceptsProviderTokens &&
-      `${useless.variable} has no effect: the gateway issues its own tokens, whatever the provider's are like. Remove it. To accept tokens from the provider in addition to its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true.`
-    );
-  },
+  ({ admin }) =>
+    admin.clients.length > 0 &&
+    admin.groups.length === 0 &&
+    'ADMIN_GROUPS is missing: ADMIN_CLIENTS names the clients of operators, and ADMIN_GROUPS their groups. Set it to those groups, for example ADMIN_GROUPS=operators',
+
+  ({ isBroker, listChanged }) =>
+    !isBroker &&
+    listChanged(OF_OWN_TOKENS).map(
+      (useless) =>
+        `${useless} is for the gateway's own tokens, but in proxy mode clients get tokens from the provider. Remove it, or set OAUTH_MODE=broker.`,
+    ),
+
+  ({ isBroker, tokens, listChanged }) =>
+    isBroker &&
+    !tokens.acceptsProviderTokens &&
+    listChanged(OF_PROVIDER_TOKENS).map(
+      (useless) =>
+        `${useless} has no effect: the gateway issues its own tokens, whatever the provider's are like. Remove it. To accept tokens from the provider in addition to its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true.`,
+    ),
 
   // ID_JAG.
 
-  ({ isBroker, idJag, read }) =>
+  ({ isBroker, idJag, listChanged }) =>
     isBroker &&
     !idJag.isEnabled &&
-    !isDefault(idJagSettings.issuers, read) &&
+    listChanged([idJagSettings.issuers]).length > 0 &&
     'ID_JAG_ISSUERS has no effect without ID_JAG=true: no assertion is accepted. Set ID_JAG=true, or remove ID_JAG_ISSUERS.',
 
   // The gateway cannot be the identity provider of its own users.
@@ -298,10 +300,9 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
 
   // OIDC_PROVIDER=github, which has no discovery, no key set and no ID tokens.
 
-  // A line copied from .env.example with its default is harmless.
-  ({ isGithub, read }) =>
+  ({ isGithub, listChanged }) =>
     !isGithub &&
-    !isDefault(providerSettings.githubUrl, read) &&
+    listChanged([providerSettings.githubUrl]).length > 0 &&
     'GITHUB_URL has no effect without OIDC_PROVIDER=github. Set OIDC_PROVIDER=github, or remove GITHUB_URL.',
 
   ({ isGithub, provider: { issuer, githubUrl } }) =>
@@ -332,13 +333,12 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     idJag.issuers.includes(provider.githubUrl) &&
     'ID_JAG=true cannot work with only OIDC_PROVIDER=github: GitHub issues no such assertions. Name the identity provider that issues them in ID_JAG_ISSUERS, or remove ID_JAG.',
 
-  ({ isGithub, isMissing }) => {
-    const useless = isGithub && USELESS_WITH_GITHUB.find((setting) => !isMissing(setting));
-    return (
-      useless &&
-      `${useless.variable} has no effect with OIDC_PROVIDER=github, which has neither ID tokens nor a userinfo or revocation endpoint: the gateway uses GitHub's API. Remove it.`
-    );
-  },
+  ({ isGithub, listChanged }) =>
+    isGithub &&
+    listChanged(USELESS_WITH_GITHUB).map(
+      (useless) =>
+        `${useless} has no effect with OIDC_PROVIDER=github, which has neither ID tokens nor a userinfo or revocation endpoint: the gateway uses GitHub's API. Remove it.`,
+    ),
 
   // In proxy mode, clients present tokens from the provider.
   ({ authRequired, isBroker, provider: { audience, audienceClaim }, providerName }) => {

@@ -35,7 +35,7 @@ export function createRenewal(
   { records, known, changes, audited }: KeptConnections,
   { clients, requestTokens, revokeTokens, replaceClient }: AuthorizationServers,
 ) {
-  const { clock, log, metrics } = runtime;
+  const { clock, log, metrics, config } = runtime;
   const runExclusively = createRunExclusively<Access>(runtime, changes);
   const newTokens = createNewTokens(runtime, records, revokeTokens);
   const warn = createWarnThrottle(clock, (server: string, reason: string, cause: unknown) =>
@@ -159,7 +159,7 @@ export function createRenewal(
     }
     await unmark(place, marked);
     const isForgotten = answer.kind === 'invalid_client' && record.client.source === 'registered';
-    const more = isForgotten ? await replaceForgotten(server, record) : '';
+    const more = isForgotten ? await replaceForgotten(place, server, record) : '';
     return fail(place, server, answer.said + more);
   }
 
@@ -188,13 +188,19 @@ export function createRenewal(
 
   /**
    * Describes the outcome. The connection keeps its client: the tokens are useless to another one, and the server may have been
-   * wrong.
+   * wrong. If it was right, only a new login helps.
    */
-  async function replaceForgotten(server: ConnectionServer, record: ConnectionRecord) {
+  async function replaceForgotten(
+    { owner }: ConnectionPlace,
+    server: ConnectionServer,
+    record: ConnectionRecord,
+  ) {
     try {
-      return (await replaceClient(server, record))
-        ? ': the registration is gone; the gateway has registered again. If this continues, reconnect it on the page of connections'
-        : '';
+      if (!(await replaceClient(server, record))) return '';
+      const who =
+        owner === 'shared' ? 'An operator of this service has to connect it' : 'Log in to it';
+      const page = `${config.server.baseUrl}/connections/${server.name}`;
+      return `: the registration is gone; the gateway has registered again. ${who} again at ${page} if this continues`;
     } catch (cause) {
       return `: the registration is gone, and registering again failed (${describeCause(cause)})`;
     }

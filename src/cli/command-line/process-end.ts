@@ -23,11 +23,11 @@ export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
       log.info('Shutting down; a second signal stops the process at once.', { signal });
       const code = await closeAll(log, close);
       if (code === 0) log.info('Stopped.');
-      return end(code, log);
+      return endProcess(code, log.error);
     }
     const isRepeated =
       signal === 'SIGINT' && first.signal === signal && at - first.at <= REPEATED_INTERRUPT_MS;
-    if (!isRepeated) await end(128 + constants.signals[signal], log);
+    if (!isRepeated) await endProcess(128 + constants.signals[signal], log.error);
   }
 
   process.on('SIGTERM', onSignal);
@@ -63,7 +63,7 @@ export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
   process.on('SIGTERM', async () => {
     if (isEnding) return;
     isEnding = true;
-    await end(await closeAll(log, close), log);
+    await endProcess(await closeAll(log, close), log.error);
   });
   // Ctrl+C reaches every process of a terminal.
   process.on('SIGINT', () => {});
@@ -85,13 +85,20 @@ async function closeAll(log: Log, close: () => Promise<void>) {
 function handleOutputAndErrors(log: Log) {
   // Node.js makes a pipe or socket non-blocking when its stream is first accessed.
   void process.stdout;
-  process.on('exit', () => standardOutput.flush());
+  process.on('exit', (code) => {
+    standardOutput.flush();
+    if (isKilled || !hasWritesUnderWay()) return;
+    log.error(
+      'The process exits during a write to store.mdb in DATA_DIR, which could never end, so it is killed. Perhaps a tool calls process.exit: let it throw instead.',
+    );
+    killProcess(code);
+  });
   process.on('uncaughtException', (cause: unknown) => {
     log.error(
       'An error was not caught, so the process ends. The stack shows where it was thrown, perhaps in a tool.',
       { cause, ...getStackFacts(cause) },
     );
-    void end(1, log);
+    void endProcess(1, log.error);
   });
 
   // A missing await in one tool must not end the service for all users.
@@ -110,19 +117,33 @@ function handleOutputAndErrors(log: Log) {
 const THREADS_MS = 1000;
 const LOOK_MS = 10;
 
-/** Exits immediately unless a thread is at work. */
-async function end(code: number, log: Log) {
+/**
+ * Exits immediately unless a thread is at work; without `code`, with `process.exitCode`. `tell` gets a line about a thread that
+ * does not end.
+ */
+export async function endProcess(
+  code: number | undefined,
+  tell: (line: string) => void,
+): Promise<void> {
   holdWritesBack();
   const latest = systemClock.monotonic() + THREADS_MS;
   let work = findThreadWork();
   while (work !== undefined && systemClock.monotonic() < latest) {
-    await pause(systemClock, LOOK_MS);
+    await stayAlive(pause(systemClock, LOOK_MS));
     work = findThreadWork();
   }
   if (work === undefined) return process.exit(code);
-  log.error(
+  tell(
     `This process is killed, as ${work} did not end within ${THREADS_MS / 1000} s. Look for the cause.`,
   );
+  killProcess(code ?? 0);
+}
+
+let isKilled = false;
+
+/** Ends the process without waiting for its threads. */
+function killProcess(code: number) {
+  isKilled = true;
   process.emit('exit', code);
   process.kill(process.pid, 'SIGKILL');
   // The first process of a container cannot kill itself with a signal.

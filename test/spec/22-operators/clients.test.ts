@@ -216,6 +216,10 @@ describe('settings', () => {
       /ADMIN_CLIENTS: "svc-AAAAAAAAAAAA" is a client that registered itself/,
     ],
     [
+      { ADMIN_CLIENTS: 'gateway,svc-AAAAAAAAAAAA', ADMIN_GROUPS: '' },
+      /ADMIN_CLIENTS: "gateway" .*\nADMIN_CLIENTS: "svc-AAAAAAAAAAAA" .*\nADMIN_GROUPS is missing/,
+    ],
+    [
       { ADMIN_CLIENTS: 'a', ADMIN_GROUPS: '' },
       /ADMIN_GROUPS is missing: ADMIN_CLIENTS names .* ADMIN_GROUPS=operators$/,
     ],

@@ -111,6 +111,26 @@ test('§24.3 a call at a shared server that nobody has connected is told where a
   }
 });
 
+test('§24.2, §24.3 a shared server has forgotten the gateway’s registration: each caller is told where an operator connects it again', async () => {
+  const { clock, server, gateway } = await start({ auth: { owner: 'shared' } });
+  const olga = operatorOf(gateway);
+  await connect(gateway, olga, 'it');
+  server.forgetClients();
+  clock.advance(2 * 3_600_000);
+  const users = [await gateway.logIn('ada'), await gateway.logIn('bob')];
+  for (const user of users) {
+    const { text, isError } = await user.call('it__whoami');
+    expect([isError, text]).toEqual([
+      true,
+      expect.stringContaining(
+        `An operator of this service has to connect it again at ${gateway.baseUrl}/connections/it if this continues`,
+      ),
+    ]);
+  }
+  await connect(gateway, olga, 'it');
+  for (const user of users) expect((await user.call('it__whoami')).text).toBe('robot@work');
+});
+
 test('§24.6 the audit log says who made, who needs, and who ended a connection, each once, with user and server', async () => {
   const { clock, server, gateway, connectAs } = await start();
   const ada = await connectAs('ada');

@@ -150,11 +150,17 @@ test('§24.2 a server that has forgotten the gateway’s registration: a refresh
   const { user, browser } = await connectAs('ada');
   server.forgetClients();
   clock.advance(2 * HOUR_MS);
-  expect((await user.call('it__whoami')).isError).toBe(true);
+  const { isError, text } = await user.call('it__whoami');
+  expect([isError, text]).toEqual([
+    true,
+    expect.stringContaining(
+      `the registration is gone; the gateway has registered again. Log in to it again at ${gateway.baseUrl}/connections/it if this continues`,
+    ),
+  ]);
   const { user: bob } = await connectAs('bob');
   expect((await bob.call('it__whoami')).text).toBe('bob@work');
   expect(server.seen('register')).toHaveLength(2);
-  await connect(gateway, browser, 'it');
+  await connectBy(browser, readLink(text));
   expect((await user.call('it__whoami')).text).toBe('ada@work');
   expect(server.seen('register')).toHaveLength(2);
 });

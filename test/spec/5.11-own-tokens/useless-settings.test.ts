@@ -2,6 +2,7 @@
 // says the way on.
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
+import { ConfigError } from '../../../src/config/problem.ts';
 
 const PROXY = {
   BASE_URL: 'https://mcp.example.com',
@@ -14,9 +15,20 @@ const BROKER = {
   OAUTH_CLIENT_SECRET: 'secret-of-the-gateway',
   OAUTH_STATE_SECRET: 'a secret of more than thirty-two characters',
 };
+
+function findProblems(env: Readonly<Record<string, string>>): readonly string[] {
+  try {
+    loadConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
 const AUDIENCE = { OIDC_AUDIENCE: 'https://mcp.example.com/mcp' };
 
-test.each([AUDIENCE, { OIDC_AUDIENCE_CLAIM: 'aud' }])(
+test.each([AUDIENCE, { OIDC_AUDIENCE_CLAIM: 'client_id' }])(
   '§5.11 settings: in broker mode, %o stops the start',
   (setting) => {
     const [name] = Object.keys(setting);
@@ -45,6 +57,41 @@ test.each([
   expect(() => loadConfig({ ...PROXY, ...setting })).toThrow(
     new RegExp(`^${name} is for the gateway's own tokens.*Remove it, or set OAUTH_MODE=broker`),
   );
+});
+
+test.each([
+  { base: BROKER, useless: { ...AUDIENCE, OIDC_AUDIENCE_CLAIM: 'client_id' } },
+  {
+    base: PROXY,
+    useless: {
+      OIDC_GROUPS_CLAIM: 'teams',
+      ID_JAG: 'true',
+      OAUTH_ACCESS_TTL_SECONDS: '1800',
+      OAUTH_GRANT_MAX_SECONDS: '86400',
+    },
+  },
+  {
+    base: { ...BROKER, OIDC_PROVIDER: 'github', OIDC_ISSUER: '' },
+    useless: {
+      OIDC_JWKS_URL: 'https://github.com/keys',
+      OAUTH_REVOCATION_URL: 'https://github.com/revoke',
+      OIDC_GROUPS_CLAIM: 'teams',
+    },
+  },
+])('§10, §5.11 settings: of $useless without an effect, each is named in one error', (row) => {
+  const { base, useless } = row;
+  expect(
+    findProblems({ ...base, ...useless })
+      .map((problem) => problem.split(' ')[0])
+      .sort(),
+  ).toEqual(Object.keys(useless).sort());
+});
+
+test.each([
+  { base: BROKER, harmless: { OIDC_AUDIENCE_CLAIM: 'aud' } },
+  { base: PROXY, harmless: { OIDC_GROUPS_CLAIM: 'groups', OAUTH_ACCESS_TTL_SECONDS: '3600' } },
+])('§10 settings: $harmless has no effect and its default value, so the start goes on', (row) => {
+  expect(findProblems({ ...row.base, ...row.harmless })).toEqual([]);
 });
 
 test.each([

@@ -23,8 +23,8 @@ export interface Postern {
   readonly ended: Promise<End>;
   readonly hasEnded: boolean;
   kill(signal: NodeJS.Signals): void;
-  /** Stops reading what it prints, and goes on. */
-  readonly reading: { stop(): void; goOn(): void };
+  /** Stops reading what it prints, and goes on, or closes the pipe. */
+  readonly reading: { stop(): void; goOn(): void; close(): void };
 }
 
 export interface End {
@@ -116,7 +116,11 @@ export function launch(env: Env, how: LaunchOptions = {}): Postern {
       return hasEnded;
     },
     kill: (signal) => void child.kill(signal),
-    reading: { stop: () => void child.stdout.pause(), goOn: () => void child.stdout.resume() },
+    reading: {
+      stop: () => void child.stdout.pause(),
+      goOn: () => void child.stdout.resume(),
+      close: () => void child.stdout.destroy(),
+    },
   };
 }
 
