@@ -6,7 +6,7 @@ import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/open-audit.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
 import { chooseOtherPort, describeListenError, StartError } from '../command-line/errors.ts';
-import { describeCommand, describeWithPort } from '../command-line/invocation.ts';
+import { describeCommandHere, describeWithPort } from '../command-line/invocation.ts';
 import { handleProcessEnd } from '../command-line/process-end.ts';
 import type { EnvFile } from '../command-line/read-input.ts';
 import { type ConfigFile, openServiceLog } from '../setup/config-file.ts';
@@ -26,7 +26,7 @@ export async function serve(
   const log = openServiceLog(config, envFile, life.configFile);
   return runGateway(
     config,
-    { log, lockCommand: describeCommand(['lock'], process), ...(catalog && { catalog }) },
+    { log, lockCommand: describeCommandHere(['lock'], process), ...(catalog && { catalog }) },
     { ...life, handleEnd: (close) => handleProcessEnd(log, close), describeWithPort },
   );
 }
