@@ -39,6 +39,7 @@ interface GatewayLife {
   readonly configFile?: ConfigFile | undefined;
   /** Called when the gateway serves a changed configuration file or lock. */
   readonly onReload?: ((setup: Setup, changed: readonly string[]) => void) | undefined;
+  readonly isDevelopment?: boolean;
   readonly describeWithPort?: ((port: number) => string) | undefined;
 }
 
@@ -48,12 +49,19 @@ export async function runGateway(
   given: Partial<Deps> & Pick<Deps, 'log'>,
   life: GatewayLife,
 ): Promise<Gateway> {
-  const { handleEnd, alsoClose = async () => {}, configFile, onReload } = life;
+  const {
+    handleEnd,
+    alsoClose = async () => {},
+    configFile,
+    onReload,
+    isDevelopment = false,
+  } = life;
   let close = alsoClose;
   // Immediately: in a container's first process, signals have no default handler.
   handleEnd(() => close());
   const gateway = await createGateway(config, {
     ...given,
+    isDevelopment,
     ...(configFile && {
       file: configFile.setup.file,
       ...(configFile.setup.lock && { lock: configFile.setup.lock }),
