@@ -269,9 +269,12 @@ deleted. But ${escapeHtml(ended.problem)}.</p>`;
   const page = renderHtmlPage(
     'Your connections',
     `${warning ?? ''}
-<p>${renderLoggedIn(session.displayName)}. These servers need to know who you
-are: once you connect to one, your apps can use it as you, through ${escapeHtml(service)}.</p>
-${shown.length === 0 ? '<p>There are none.</p>' : entries.join('\n')}
+<p>${renderLoggedIn(session.displayName)}. ${
+      shown.length === 0
+        ? `None of the servers that you may use through ${escapeHtml(service)} requires a login of its own.`
+        : `These servers need to know who you are: once you connect to one, your apps can use it as you, through ${escapeHtml(service)}.`
+    }</p>
+${entries.join('\n')}
 <p class="links"><a href="${escapeHtml(baseUrl)}/account">Apps that act for you</a>
 <a href="${escapeHtml(baseUrl)}/">Start page</a></p>`,
     { before: renderBrand(service) },
