@@ -1,7 +1,8 @@
 // docs/deploy.md: the way from postern init to a systemd service, run as it is written there. A stand-in for systemd starts the unit:
 // its folder, user, home and environment, with a folder of the gateway that cannot be written.
 import { execFile, spawn } from 'node:child_process';
-import { chmod, chown, copyFile, mkdir, readFile, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, chown, copyFile, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, expect, onTestFinished, test } from 'vitest';
@@ -58,7 +59,6 @@ test('§20.6 systemd: what postern init wrote runs as the page says, with nothin
   const [, home = ''] = /--home-dir (\S+)/.exec(user) ?? [];
   await run('sh', ['-euc', typed.join('\n')], { env: { ...BARE }, timeout: INSTALLATION_MS });
   await run('chmod', ['-R', 'a-w', opt]);
-  onTestFinished(async () => void (await run('chmod', ['-R', 'u+w', opt])));
   // StateDirectory=
   expect(read('StateDirectory')).toEqual(['postern']);
   await mkdir(state, { mode: 0o755 });
@@ -102,8 +102,7 @@ test('§20.6 systemd: what postern init wrote runs as the page says, with nothin
   await expect.poll(cwd, { timeout: 30_000 }).toBe(`${opt}\n`);
   service.kill('SIGTERM');
   await expect.poll(() => service.exitCode, { timeout: 20_000 }).toBe(0);
-  expect(await readFile(join(state, 'oauth-state-secret')).catch(() => printed)).toBeInstanceOf(
-    Buffer,
-  );
-  await rm(join(home, 'cwd'));
+  expect(existsSync(join(state, 'oauth-state-secret')), printed).toBe(true);
+  // So that the test's folder can be removed.
+  await run('chmod', ['-R', 'u+w', opt]);
 });
