@@ -22,6 +22,11 @@ test("§22 dev: its users are operators, and it prints the page's address", asyn
   expect(await askIsOperator(dev)).toBe(true);
 });
 
+test('§5 dev: a warning is text, even where nobody reads it in a terminal', async () => {
+  const dev = await startPostern({ OIDC_ISUER: 'x' }, { args: ['dev'] });
+  await expect.poll(() => dev.stdout).toMatch(/^\d\d:\d\d:\d\d ! OIDC_ISUER/m);
+});
+
 test('§22 dev: ADMIN_GROUPS of the user decides who is an operator', async () => {
   const dev = await startPostern({ ADMIN_GROUPS: 'admins' }, { args: ['dev'] });
   expect(await askIsOperator(dev)).toBe(false);
