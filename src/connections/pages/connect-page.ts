@@ -269,11 +269,7 @@ deleted. But ${escapeHtml(ended.problem)}.</p>`;
   const page = renderHtmlPage(
     'Your connections',
     `${warning ?? ''}
-<p>${renderLoggedIn(session.displayName)}. ${
-      shown.length === 0
-        ? `None of the servers that you may use through ${escapeHtml(service)} requires a login of its own.`
-        : `These servers need to know who you are: once you connect to one, your apps can use it as you, through ${escapeHtml(service)}.`
-    }</p>
+<p>${renderLoggedIn(session.displayName)}. ${shown.length === 0 ? NO_SERVERS : SERVERS} ${escapeHtml(service)}.</p>
 ${entries.join('\n')}
 <p class="links"><a href="${escapeHtml(baseUrl)}/account">Apps that act for you</a>
 <a href="${escapeHtml(baseUrl)}/">Start page</a></p>`,
@@ -281,6 +277,10 @@ ${entries.join('\n')}
   );
   return { status: 200, ...page };
 }
+
+const NO_SERVERS = 'You need no login of your own at any server behind';
+const SERVERS = `These servers need to know who you are: once you connect to one, your apps can use it
+as you, through`;
 
 const STATES = {
   active: 'Connected',
