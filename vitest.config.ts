@@ -14,7 +14,7 @@ const BROWSER = ['test/clients/browser*.test.ts'];
 
 /** What is shipped around the code. */
 const PACKAGING = [
-  'test/process/{compose,helm-chart,image,monitoring,package,release,starter}.test.ts',
+  'test/process/{compose,helm-chart,image,monitoring,package,release,starter,systemd}.test.ts',
 ];
 
 /**

@@ -61,6 +61,9 @@ readOptions(USAGE, { options: {} });
 
 await mkdir(FOLDER, { recursive: true });
 const own = await startSiteBrowser({
+  // Those of postern dev: any other would seem to mean something.
+  port: 3000,
+  provider: { port: 3001 },
   env: { SERVICE_DISPLAY_NAME: 'Acme tools', SITE_SHOWS_TOOLS: 'true', ADMIN_GROUPS: 'developers' },
   deps: { catalog: createPlatformCatalog(ROTA_URL) },
 });

@@ -17,7 +17,7 @@ const REASONS: readonly (readonly [sign: RegExp, reason: (href: string) => strin
   [
     /ECONNREFUSED|ENOTFOUND/,
     (href) =>
-      `Nothing answers at ${href}: start the gateway with npx postern dev in another terminal. If it has a different port, name its address: npm run demo http://localhost:3010`,
+      `Nothing answers at ${href}: start the gateway with npm run dev in another terminal. If it has a different port, name its address: npm run demo http://localhost:3010`,
   ],
   [
     /Unexpected content type|^(404|405)$/,

@@ -10,9 +10,9 @@ import { renderTable } from './table.ts';
 /** `docs/cli.md`, from the rows of the commands. */
 export const renderCliPage = (): string => `# Command line
 
-\`postern COMMAND [options]\`; without a command it is \`postern ${DEFAULT_COMMAND}\`. If the package is installed in a project, or
-in a checkout, type \`npx postern\`. In any other folder, \`npx postern\` would run whatever has that name
-in the npm registry: Postern is not there. \`postern COMMAND --help\` prints the same text.
+\`postern COMMAND [options]\`; without a command it is \`postern ${DEFAULT_COMMAND}\`. In a folder that
+[\`postern init\`](#init) wrote, after \`npm install\`, and in a checkout, after \`npm ci\`, type \`npx postern\`. In any other folder,
+\`npx postern\` would run whatever has that name in the npm registry: Postern is not there. \`postern COMMAND --help\` prints the same text.
 
 Settings are environment variables, and \`.env\` in the current folder fills in those that the environment does not set
 ([Settings](settings.md)).

@@ -84,7 +84,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'init',
     summary: 'write the files of a new gateway: postern.yaml, .env, a first tool with its test',
     description: [
-      'Asks where users log in, what the gateway serves and where it keeps sessions, writes the files into this folder, and says what to run next. Options replace the questions. Existing files are only overwritten with --force, or if you confirm.',
+      'Asks where users log in, what the gateway serves and where it keeps sessions, writes the files into this folder, together with this package, and says what to run next. Options replace the questions. Existing files are only overwritten with --force, or if you confirm.',
     ],
     options: {
       yes: flagOption('ask nothing: use the options, and defaults for the rest'),
@@ -93,6 +93,11 @@ export const COMMANDS: readonly Command[] = [
         'NAME',
         PROVIDER_CHOICES,
         'where users log in; dev is the provider of postern dev, with any name',
+      ),
+      baseUrl: textOption(
+        'URL',
+        'https://mcp.example.com',
+        'the public address, at which users reach the gateway: BASE_URL',
       ),
       issuer: textOption('URL', 'https://id.example.com', "the provider's issuer: OIDC_ISSUER"),
       clientId: textOption(
@@ -129,7 +134,7 @@ export const COMMANDS: readonly Command[] = [
       'postern init --yes': 'a first tool, to try with the development provider',
       'postern init --yes --servers mcp.json':
         'the MCP servers of mcp.json, with their secrets in .env',
-      'postern init --yes --provider keycloak --issuer https://id.example.com/realms/main --client-id postern':
+      'postern init --yes --provider keycloak --issuer https://id.example.com/realms/main --client-id postern --base-url https://mcp.example.com':
         'for Keycloak; fill in the secret afterwards',
     },
     run: async (options, invocation) => (await import('./init/init.ts')).init(options, invocation),

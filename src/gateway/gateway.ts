@@ -32,7 +32,7 @@ import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { beginFeatures, closeAll, type FeatureParts } from '../mcp/feature.ts';
 import { callFeature } from '../mcp/mcp.ts';
-import { createOperatorEndpoints } from '../pages/admin.ts';
+import { createOperatorEndpoints, createOperatorsHint } from '../pages/admin.ts';
 import { createLogo, type Logo } from '../pages/open-site.ts';
 import {
   createHealthEndpoints,
@@ -64,6 +64,8 @@ export interface Deps extends RuntimeParts {
   readonly storedLock: StoredLock;
   /** How operators can type `postern lock` where this gateway was started; `postern lock` by default. */
   readonly lockCommand: string;
+  /** For `postern dev`: pages that are off say how to turn them on. */
+  readonly isDevelopment: boolean;
   /** The environment that programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR from; empty by default. */
   readonly environment: UpstreamPorts['environment'];
 }
@@ -162,7 +164,9 @@ export async function createGateway(
           limiter,
           features.flatMap((feature) => feature.panels ?? []),
         )
-      : []),
+      : overrides.isDevelopment
+        ? [createOperatorsHint(config)]
+        : []),
   ];
   const checks = { ...auth, limiter, noteRefusedToken };
   const server = createTransport(runtime, endpoints, checks, corsHeaders);

@@ -211,8 +211,8 @@ const HINTS: Readonly<Record<string, string>> = {
 // §22.4, §22.6: panels of what the lock hides, and of approving it.
 
 /**
- * `lock` is undefined without a configuration file. `lockCommand` is `postern lock`, as it can be typed where the gateway was
- * started.
+ * `lock` is undefined without a configuration file. `lockCommand` is `postern lock`, as it can be typed in any folder of
+ * this machine.
  */
 export function createLockPanels(
   { config, clock }: Runtime,

@@ -1,5 +1,6 @@
 // §22: the operators' page: endpoints made of panels, its access control and audit lines, and records about people.
 
+import type { Config } from '../config/config.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type {
   AdminAct,
@@ -23,6 +24,7 @@ import {
   type UserContext,
 } from '../http/endpoint/message.ts';
 import { OPERATORS_CLIENT_ID } from '../http/endpoint/own-clients.ts';
+import { renderPage } from '../http/endpoint/own-page-parts.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
 import type { ListRefusals } from '../http/limits/refusals.ts';
 import type { ClientOf } from '../mcp/calls/call.ts';
@@ -33,6 +35,7 @@ import { buildTokenClientKey } from '../store/keys.ts';
 import { type Audit, noAudit } from '../telemetry/audit/audit.ts';
 import type { LimitScope } from '../telemetry/metrics/metrics.ts';
 import { getTraceId } from '../telemetry/tracing/tracing.ts';
+import { OPEN } from './open-site.ts';
 
 /**
  * Opens the records about people for operators. Undefined without `ADMIN_GROUPS`, and without authentication. `findIssuerOf`
@@ -64,6 +67,21 @@ export function openOperatorsNotes(
     },
   };
 }
+
+/** In place of the operators' page, for developers: elsewhere, strangers would learn of a setting. */
+export const createOperatorsHint = ({ auth, server }: Config): Endpoint => ({
+  ...OPEN,
+  method: 'GET',
+  path: '/admin',
+  handle: () =>
+    renderPage(server, {
+      status: 404,
+      title: 'The operators’ page is off',
+      body: auth.required
+        ? '<p>Set <code>ADMIN_GROUPS</code> in <code>.env</code> to the groups of your operators, as your provider names them, and open this page again.</p>'
+        : '<p>It needs a login, and <code>AUTH_REQUIRED=false</code> turns logins off. Remove that setting, and open this page again.</p>',
+    }),
+});
 
 const API = '/admin/api';
 

@@ -65,7 +65,7 @@ test('§4.6 consent: the second half of a double click on a window in front appr
   await page.waitForURL(`${own.service.issuer}/**`);
 });
 
-test('§4.6 consent: pale pictures of both buttons are seen at once, where the buttons will be', async () => {
+test('§4.6 consent: pictures of both buttons are seen at once, as the buttons will be and where they will be', async () => {
   await own.ask(page);
   await stopTime();
   const places = (selector: string) =>
@@ -78,6 +78,10 @@ test('§4.6 consent: pale pictures of both buttons are seen at once, where the b
   const pictures = page.locator('.before-choice .button');
   expect(await pictures.allInnerTexts()).toEqual(['Approve', 'Deny']);
   for (const picture of await pictures.all()) expect(await picture.isVisible()).toBe(true);
+  // Pale ones look disabled.
+  const pale =
+    '[...document.querySelectorAll(".before-choice .button")].map((one) => getComputedStyle(one).opacity)';
+  expect(await page.evaluate(pale)).toEqual(['1', '1']);
   expect(await isShown()).toBe(false);
   expect(await places('.before-choice .button')).toEqual(await places('.choice button'));
 });

@@ -95,9 +95,11 @@ test('§4.4 GET /mcp: who opens the address of the gateway finds the front page'
 });
 
 test('§22 operators: while their page is off, /admin is a page that is not there', async () => {
-  const { page } = await own.open('/admin');
+  const { page, complaints } = await own.open('/admin');
   await page.getByText('Page not found').waitFor();
   await page.waitForLoadState('networkidle');
+  // What every browser says of the status itself: the page asks for nothing that its policy forbids.
+  expect(complaints.filter((text) => !text.includes('status of 404'))).toEqual([]);
   expect(await page.getByText('Page not found').count()).toBe(1);
   expect(await page.getByText('Failed to fetch').count()).toBe(0);
 });

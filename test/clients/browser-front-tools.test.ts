@@ -95,11 +95,32 @@ test('§19.4 front page: of many tools each server shows a few, and the rest whe
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
 });
 
+test('§19.4 front page: many servers are a list of names, each with its tools when asked', async () => {
+  const names = ['files', 'github', 'weather', 'notes'];
+  const tools = names.flatMap((server) =>
+    Array.from({ length: 20 }, (_, at) => toolNamed(`${server}__tool_${at}`, `Tool ${at}.`)),
+  );
+  const { page } = await closeAfterTest(await startWith(tools)).open('/');
+  const github = page.getByRole('region', { name: 'github' });
+  await github.getByText('20 tools').click();
+  expect(await github.getByText('tool_19', { exact: true }).isVisible()).toBe(true);
+  const notes = page.getByRole('region', { name: 'notes' });
+  expect(await notes.getByText('tool_0', { exact: true }).isVisible()).toBe(false);
+});
+
+test('§19.4 front page: on a phone a command is shown up to its address', async () => {
+  const { page } = await few.open('/', { viewport: { width: 390, height: 844 } });
+  const line = page.locator('.fp-panel:not([hidden]) pre');
+  await line.waitFor();
+  const [needed, given] = await line.evaluate((pre) => [pre.scrollWidth, pre.clientWidth]);
+  expect(needed).toBe(given);
+});
+
 test('§19.4 front page: where nobody has to log in, tools are a click away', async () => {
   const open = closeAfterTest(await startSiteBrowser({ env: { AUTH_REQUIRED: 'false' } }));
   const { page, complaints } = await open.open('/');
   await page.getByRole('button', { name: 'Show the tools' }).click();
-  await page.getByRole('heading', { name: 'Tools you can use' }).waitFor();
+  await page.locator('.fp-tools li').first().waitFor();
   expect(await page.locator('.fp-tools li code').allInnerTexts()).toContain('echo');
   expect(complaints).toEqual([]);
 });

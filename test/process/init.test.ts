@@ -70,25 +70,46 @@ test.each(['dev', 'start'])(
   },
 );
 
-test('§20.6 init: what it says to type next works, from the installation to the first call', async () => {
+test('§20.6 init: writes the package, and a manifest that depends on it', async () => {
   const cwd = await makeFolder();
   const { stdout } = await init(cwd, '--yes');
-  const [, steps = ''] = stdout.split('Next:\n');
-  const typed = steps.split('\n').map((line) => line.trim().split(/ {2,}/)[0] ?? '');
-  const install = typed.find((line) => line.startsWith('npm init -y && npm install ')) ?? '';
-  const [, path = ''] = /install (\S+)$/.exec(install) ?? [];
-  expect(join(cwd, path)).toBe(join(ROOT, '.'));
-  expect(typed).toEqual(expect.arrayContaining(['node --test', 'npx postern dev']));
-  await writeFileIn(cwd, 'package.json', '{ "scripts": { "dev": "postern dev", "test": "x" } }');
-  const scripted = await init(cwd, '--yes', '--force');
-  expect(scripted.stdout).toMatch(/^ {2}npm test +calls your first tool\n {2}npm run dev /m);
+  const { dependencies } = JSON.parse(read(cwd, 'package.json'));
+  const [, file = ''] = /^file:\.\/(postern-.+\.tgz)$/.exec(dependencies.postern) ?? [];
+  expect(existsSync(join(cwd, file))).toBe(true);
+  expect(stdout).toMatch(/^ {2}npm install +installs Postern from postern-.+\.tgz$/m);
+  expect(stdout).toMatch(/^ {2}npx postern dev /m);
 });
 
-test('§20.6 init: without the package in the folder, the schema is written for editors', async () => {
+test('§20.6 init: a manifest of the user is kept, and npm installs the package into it', async () => {
   const cwd = await makeFolder();
-  await init(cwd, '--yes');
-  expect(read(cwd, 'postern.yaml')).toMatch(/\$schema=\.\/postern\.schema\.json\n/);
-  expect(JSON.parse(read(cwd, 'postern.schema.json'))).toHaveProperty('properties.mcpServers');
+  const manifest = '{ "scripts": { "dev": "postern dev", "test": "x" } }';
+  await writeFileIn(cwd, 'package.json', manifest);
+  const { stdout } = await init(cwd, '--yes');
+  expect(read(cwd, 'package.json')).toBe(manifest);
+  expect(stdout).toMatch(/^ {2}npm install \.\/postern-.+\.tgz +installs Postern/m);
+  expect(stdout).toMatch(/^ {2}npm test +calls your first tool\n {2}npm run dev /m);
+});
+
+test('§20.6 init: for a public address it writes what production needs', async () => {
+  const cwd = await makeFolder();
+  const login = ['--provider', 'other', '--issuer', 'https://id.example.com', '--client-id', 'c'];
+  const secret = ['--client-secret', 's', '--base-url', 'https://mcp.example.com'];
+  const { stdout } = await init(cwd, '--yes', ...login, ...secret);
+  expect(parseEnv(read(cwd, '.env'))).toMatchObject({
+    BASE_URL: 'https://mcp.example.com',
+    NODE_ENV: 'production',
+    TRUST_PROXY: '1',
+  });
+  expect(stdout).toMatch(/^ {2}https:\/\/mcp\.example\.com\/oauth\/callback$/m);
+  expect(stdout).toMatch(/^ {2}npx postern start /m);
+  const shown = await runInside({}, { args: ['config'], cwd });
+  expect(shown.code, shown.stdout).toBe(0);
+});
+
+test('§20.6 init: postern dev starts with a public address of its own', async () => {
+  const cwd = await makeFolder();
+  await init(cwd, '--yes', '--base-url', 'https://mcp.example.com');
+  expect(parseEnv(read(cwd, '.env'))).not.toHaveProperty('NODE_ENV');
 });
 
 test('§20.6 init: nothing is asked without a terminal', async () => {
@@ -150,7 +171,7 @@ test('§20.6 init: a file that exists is overwritten with --force only', async (
 test('§20.6 init: in the folder of Postern itself, it says how to begin in an empty one', async () => {
   const { code, stderr } = await init(ROOT, '--yes');
   expect(code).toBe(1);
-  expect(stderr).toContain('postern.schema.json exists already. This is the folder of Postern');
+  expect(stderr).toMatch(/^Nothing was written:\n {2}- This is the folder of Postern itself\./);
   const main = `../${basename(ROOT)}/dist/cli/main.js`;
   expect(stderr).toContain(`mkdir ../my-gateway && cd ../my-gateway && node ${main} init\n`);
 });
@@ -596,6 +617,7 @@ test.each([
   { args: ['--servers', 'empty.json'], code: 1, says: 'empty.json has no "mcpServers"' },
   { args: ['--provider', 'otka'], code: 2, says: '"otka" is not one of dev, entra, okta' },
   { args: ['--store', 'disk'], code: 2, says: '"disk" is not one of embedded, redis.' },
+  { args: ['--base-url', 'x.example/mcp'], code: 2, says: '--base-url is not valid. It must be' },
   { args: ['--issuer', 'example'], code: 2, says: '--issuer is not valid. It must be an absolute' },
   {
     args: ['--client-id', 'svc-1'],

@@ -1,5 +1,14 @@
 // §22.6: operators approve what servers say at their page, and the gateway that runs serves by it.
-import { chmod, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  mkdir,
+  readdir,
+  readFile,
+  realpath,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -281,14 +290,17 @@ test.each([1, 2])(
   async (workers) => {
     const env: Env =
       workers === 1 ? {} : { WORKERS: String(workers), REDIS_URL: redis.url, OAUTH_STATE_SECRET };
-    const installed = join(cwd, 'postern');
-    await symlink(MAIN, installed);
+    const global = join(cwd, 'postern');
+    await symlink(MAIN, global);
     const commandOf = async (postern: RunningPostern) => (await ask(postern, '/lock')).json.command;
     const options = '--config mcp.json';
-    expect(await commandOf(await start(env, installed))).toBe(`postern lock ${options}`);
-    const ofNpx = await start({ ...env, npm_command: 'exec' });
-    expect(await commandOf(ofNpx)).toBe(`npx postern lock ${options}`);
-    const ofNode = await commandOf(await start(env));
-    expect(ofNode).toMatch(/^node \S+main\.js lock --config mcp\.json$/);
+    const place = `cd ${await realpath(cwd)} &&`;
+    expect(await commandOf(await start(env, global))).toBe(`${place} postern lock ${options}`);
+    // npx would run what the registry has, where the package is not installed.
+    const ofNode = await commandOf(await start({ ...env, npm_command: 'exec' }));
+    expect(ofNode).toMatch(/^cd \S+ && node \S+main\.js lock --config mcp\.json$/);
+    await mkdir(join(cwd, 'node_modules', '.bin'), { recursive: true });
+    await symlink(MAIN, join(cwd, 'node_modules', '.bin', 'postern'));
+    expect(await commandOf(await start(env))).toBe(`${place} npx postern lock ${options}`);
   },
 );

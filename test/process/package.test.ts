@@ -1,6 +1,6 @@
 // The package that npm pack makes: installed in a folder of its own, it needs no checkout.
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -156,6 +156,33 @@ test('§5 package: postern dev serves a catalogue, and lets a user in', async ()
   postern.kill('SIGTERM');
   expect(await postern.ended).toEqual({ code: 0, signal: null });
 });
+
+test.each([
+  { from: 'a checkout', findMain: () => join(ROOT, 'dist', 'cli', 'main.js') },
+  { from: 'node_modules', findMain: () => main },
+])(
+  '§20.6 package: a folder that init of $from wrote has npx run this package, wherever it is copied to',
+  async ({ findMain }) => {
+    const written = await mkdtemp(join(place, 'written-'));
+    const args = ['init', '--yes'];
+    const made = await runPostern({}, { main: findMain(), args, cwd: written });
+    expect(made.code, made.stderr).toBe(0);
+    const copy = await mkdtemp(join(place, 'copy-'));
+    await cp(written, copy, { recursive: true });
+    await rm(written, { recursive: true });
+    await npm(copy, 'install', ...QUIETLY);
+    const { version } = await read('checkout', 'package.json');
+    // Offline, npx cannot run what a registry has.
+    const { stdout } = await promisify(execFile)('npx', ['--offline', 'postern', 'version'], {
+      cwd: copy,
+    });
+    expect(stdout).toBe(`${version}\n`);
+    const schema = /\$schema=(\S+)/.exec(await readFile(join(copy, 'postern.yaml'), 'utf8'));
+    expect(await readFile(join(copy, schema?.[1] ?? ''), 'utf8')).toContain('mcpServers');
+    await promisify(execFile)(process.execPath, ['--test'], { cwd: copy });
+  },
+  INSTALLATION_MS,
+);
 
 test('§5 package: without the development provider dev says how to get it, start runs', async () => {
   const provider = join(installed, 'node_modules', 'oidc-provider');

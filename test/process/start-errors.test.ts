@@ -239,13 +239,6 @@ test('§10 start-up: dev says what to set where DATA_DIR cannot be written', asy
   ]);
 });
 
-test("§20.1 dev: the development provider's users can be operators", async () => {
-  const cwd = await makeFolder();
-  const postern = await startPostern({ ADMIN_GROUPS: 'developers' }, { args: ['dev'], cwd });
-  const answer = await fetch(`${postern.url}/admin/api/access`);
-  expect(answer.status).toBe(401);
-});
-
 test('§20.1 dev: what is set for tokens of the gateway’s own is taken, as dev issues them', async () => {
   const cwd = await makeFolder();
   const own = { OAUTH_ACCESS_TTL_SECONDS: '1800', LOGIN_ALLOWED_EMAILS: '*@example.com' };

@@ -33,8 +33,12 @@ const pathOf = (href: string): string => new URL(href, location.href).pathname;
 const isReachable = (path: string): boolean =>
   isPage(path) && getPageKind(toPage(path)) === getPageKind(toPage(location.pathname));
 
+/** A page that the server does not serve, such as that of operators where there are none; its script is not served either. */
+const missingPath =
+  import.meta.env.SSR || getNavigation()?.responseStatus !== 404 ? undefined : location.pathname;
+
 const isPage = (path: string): boolean => {
-  if (!path.startsWith(withBase('/'))) return false;
+  if (path === missingPath || !path.startsWith(withBase('/'))) return false;
   const name = toPage(path).slice(1).replaceAll('/', '_');
   return Object.hasOwn(__VP_HASH_MAP__, `${name || 'index'}.md`);
 };
@@ -42,7 +46,9 @@ const isPage = (path: string): boolean => {
 /** The path below BASE_URL. */
 const toPage = (path: string): string => path.slice(withBase('/').length - 1);
 
-function wasReloaded(): boolean {
+const wasReloaded = (): boolean => getNavigation()?.type === 'reload';
+
+function getNavigation(): PerformanceNavigationTiming | undefined {
   const [entry] = performance.getEntriesByType('navigation');
-  return entry instanceof PerformanceNavigationTiming && entry.type === 'reload';
+  return entry instanceof PerformanceNavigationTiming ? entry : undefined;
 }

@@ -31,8 +31,8 @@ export interface InvokedProcess {
 export type Texts<Name extends string> = Readonly<Record<Name, string | undefined>>;
 export type Flags<Name extends string> = Readonly<Record<Name, boolean>>;
 
-/** The parts of the process that show suggestions how the user typed the command. */
-export type TypedAs = Pick<InvokedProcess, 'argv' | 'env'>;
+/** The part of the process that shows suggestions how the user typed the command. */
+export type TypedAs = Pick<InvokedProcess, 'argv'>;
 
 /** `postern connect`, `npx postern connect` or `node dist/cli/main.js connect`. */
 export const describeCommand = (words: readonly string[], typed: TypedAs): string =>
@@ -51,14 +51,18 @@ export function describeWithPort(port: number): string {
 
 export const isRunByNpx = (env: NodeJS.ProcessEnv): boolean => env.npm_command === 'exec';
 
-function describeProgram({ argv, env }: TypedAs) {
+function describeProgram({ argv }: TypedAs) {
   const [, script = ''] = argv;
-  // A command in a project's node_modules is not in the PATH.
-  if (isRunByNpx(env) || script.includes('/node_modules/') || isInCheckout()) return 'npx postern';
-  return basename(script) === 'postern'
+  // Elsewhere, npx would run the package that has this name in the registry.
+  if (existsSync('node_modules/.bin/postern') || isInCheckout()) return 'npx postern';
+  return basename(script) === 'postern' && !script.includes('/node_modules/')
     ? 'postern'
     : join(['node', relative(process.cwd(), script)]);
 }
+
+/** As `describeCommand`, for readers who are in another folder, in which npx and relative paths would mean something else. */
+export const describeCommandHere = (words: readonly string[], typed: TypedAs): string =>
+  `cd ${toShellWord(process.cwd())} && ${describeCommand(words, typed)}`;
 
 /** In a checkout, npx runs the checkout's own command. */
 export const isInCheckout = (): boolean =>

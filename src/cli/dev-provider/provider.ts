@@ -326,7 +326,8 @@ const isProviderKeys = (content: unknown): content is ProviderKeys =>
 /** The path that the provider redirects a browser to for a login. */
 const LOGIN_PATH = '/login/';
 
-const DEFAULT_GROUPS = 'developers';
+/** Unless a login names others. */
+export const DEFAULT_GROUPS = 'developers';
 const MAX_NAME_LENGTH = 100;
 const MAX_FORM_BYTES = 10_000;
 

@@ -109,7 +109,7 @@ export function createBanner(
   facts: BannerFacts,
   node: string = process.versions.node,
 ): Banner {
-  const { server, store } = config;
+  const { server, store, admin } = config;
   const { login, configFile, envFile } = facts;
   const { baseUrl, catalogFile } = server;
   const url = `${baseUrl}/mcp`;
@@ -123,6 +123,11 @@ export function createBanner(
       { name: 'MCP URL', lines: [url] },
       { name: 'Login', lines: [login] },
       { name: 'Pages', lines: [`${baseUrl}/`] },
+      {
+        name: 'Operators',
+        // Without groups, the page says how to turn it on.
+        lines: [`${baseUrl}/admin${admin.groups.length > 0 ? '' : ' (off)'}`],
+      },
       { name: 'Catalog', lines: [catalog] },
       {
         name: 'Servers',

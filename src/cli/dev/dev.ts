@@ -14,7 +14,7 @@ import { prepareEnvironment } from '../command-line/env-file.ts';
 import { StartError } from '../command-line/errors.ts';
 import type { Texts } from '../command-line/invocation.ts';
 import { endWithNpx } from '../command-line/process-end.ts';
-import { createProviderOf, TOKEN_PATH } from '../dev-provider/provider.ts';
+import { createProviderOf, DEFAULT_GROUPS, TOKEN_PATH } from '../dev-provider/provider.ts';
 import { serve } from '../serve/serve.ts';
 import { openConfigFile } from '../setup/config-file.ts';
 import { loadCatalog } from '../setup/load-catalog.ts';
@@ -27,7 +27,7 @@ const CLIENT_ID = 'postern-dev';
 const DEV_DEFAULTS = {
   HOST: '127.0.0.1',
   LOG_LEVEL: 'warn',
-  LOG_FORMAT: process.stdout.isTTY ? 'text' : 'json',
+  LOG_FORMAT: 'text',
   OAUTH_POPUPS: 'true',
   // Clients register themselves. Without internet access, their metadata documents could not be fetched.
   CIMD_ALLOWED_HOSTS: 'none',
@@ -89,6 +89,7 @@ export async function dev(options: Texts<'catalog' | 'config' | 'port'>): Promis
 
   const serving = serve(config, catalog, envFile, {
     configFile,
+    isDevelopment: true,
     onReload: (setup, loaded) =>
       void serving.then((gateway) => announceServed(gateway, loaded, setup)),
     ...(close && { alsoClose: close }),
@@ -158,6 +159,8 @@ const loadWithDevProvider = (environment: Env, issuer: string, audience: readonl
     OAUTH_TOKEN_URL: `${issuer}/token`,
     OAUTH_REVOCATION_URL: `${issuer}/token/revocation`,
     OAUTH_CLIENT_ID: CLIENT_ID,
+    // Everybody who logs in there may see the operators' page.
+    ADMIN_GROUPS: DEFAULT_GROUPS,
     ...environment,
   });
 

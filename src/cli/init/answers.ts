@@ -1,4 +1,5 @@
 import { clientId, providerSettings } from '../../config/groups/provider.ts';
+import { serverSettings } from '../../config/groups/server.ts';
 import { storeSettings } from '../../config/groups/store.ts';
 import type { Setting } from '../../config/setting.ts';
 import { toFlag } from '../command-line/command.ts';
@@ -8,6 +9,8 @@ import type { ProviderChoice } from './providers.ts';
 /** The answers that `postern init` needs. */
 export interface InitAnswers {
   readonly provider: ProviderChoice;
+  /** The public address; undefined for this machine, or if it is left for later. */
+  readonly baseUrl: string | undefined;
   /** Undefined if it is left for later, like the next two. */
   readonly issuer: string | undefined;
   readonly clientId: string | undefined;
@@ -32,12 +35,13 @@ export const completeAnswers = (given: GivenAnswers): InitAnswers => ({
 });
 
 /** Answers that are validated, in this order. */
-const CHECKED = ['issuer', 'clientId', 'redisUrl'] as const;
+const CHECKED = ['baseUrl', 'issuer', 'clientId', 'redisUrl'] as const;
 
 export type CheckedAnswer = (typeof CHECKED)[number];
 
 /** The settings whose rules validate the answers. */
 const SETTINGS: Readonly<Record<CheckedAnswer, Setting<string | undefined>>> = {
+  baseUrl: serverSettings.baseUrl,
   issuer: providerSettings.issuer,
   clientId,
   redisUrl: storeSettings.redisUrl,

@@ -20,8 +20,8 @@ export async function askForAnswers(given: GivenAnswers): Promise<InitAnswers> {
     store === 'redis' && given.redisUrl === undefined
       ? await askLater('Address of Redis', 'redis://localhost:6379', 'redisUrl')
       : given.redisUrl;
-  const { issuer, clientId, clientSecret } = login;
-  return { provider, issuer, clientId, clientSecret, ...content, store, redisUrl };
+  const { baseUrl, issuer, clientId, clientSecret } = login;
+  return { provider, baseUrl, issuer, clientId, clientSecret, ...content, store, redisUrl };
 }
 
 const askForProvider = async () =>
@@ -35,11 +35,14 @@ const askForProvider = async () =>
     }),
   );
 
-type Login = Pick<GivenAnswers, 'issuer' | 'clientId' | 'clientSecret'>;
+type Login = Pick<GivenAnswers, 'baseUrl' | 'issuer' | 'clientId' | 'clientSecret'>;
 
 async function askForLogin(choice: InitAnswers['provider'], given: Login) {
   const { issuer, issuerExample = '' } = findProvider(choice) ?? {};
   return {
+    // Of the redirect URI, which is registered together with the client.
+    baseUrl:
+      given.baseUrl ?? (await askLater('Public address', 'https://mcp.example.com', 'baseUrl')),
     issuer: given.issuer ?? issuer ?? (await askLater('Issuer', issuerExample, 'issuer')),
     clientId:
       given.clientId ?? (await askLater('Client ID', 'the one you register there', 'clientId')),

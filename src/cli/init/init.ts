@@ -11,7 +11,7 @@ import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
-import { PACKAGE_ROOT } from '../../platform/own-files.ts';
+import { PACKAGE_NAME, PACKAGE_ROOT } from '../../platform/own-files.ts';
 import {
   ALLOWED_SERVER_NAME,
   describeSameName,
@@ -42,6 +42,7 @@ import {
   ServerJsonError,
 } from './import-server-json.ts';
 import { type MovedSecret, moveSecrets } from './move-secrets.ts';
+import { PACKAGE_FILE, packOwnPackage } from './pack.ts';
 import {
   CATALOG_FILE,
   CATALOG_TEST_FILE,
@@ -50,10 +51,10 @@ import {
   renderConfig,
   renderEnv,
   renderGitIgnore,
+  renderManifest,
 } from './render-files.ts';
 
-const SCHEMA_FILE = 'postern.schema.json';
-const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;
+const MANIFEST = 'package.json';
 
 /** @throws UsageError, CommandError */
 export async function init(
@@ -70,6 +71,7 @@ export async function init(
     throw new UsageError(
       'postern init asks questions, but there is no terminal. Add --yes for the defaults, and options for other values.',
     );
+  refuseCheckout();
   const clientSecret = await readSecretOption(
     '--client-secret',
     answered.clientSecret,
@@ -85,7 +87,9 @@ export async function init(
       ? NO_SERVERS
       : await addLogins(loadOutbound(process.env), importServers(answers.servers));
   const secretsFile = Object.keys(imported.secrets).length === 0 ? undefined : answers.servers;
-  const files = await planFiles(answers, imported, secretsFile);
+  const planned = await planFiles(answers, imported, secretsFile);
+  const { files: packaged, install } = await planPackage();
+  const files = [...planned, ...packaged];
   const written = await writeFiles(files, force, isAsking ? askToOverwrite : undefined);
   if (imported.changes.length > 0) {
     // A table of moved, renamed and unchanged members, followed by an empty line.
@@ -96,11 +100,27 @@ export async function init(
     const lines = alignColumns(rows).map((line) => `  ${line}\n`);
     console.log(`From ${answers.servers}:\n${lines.join('')}`);
   }
-  const result = { answers, written, secretsFile, isInstalled: isInstalled() };
-  console.log(describeNextSteps(result, process));
+  console.log(describeNextSteps({ answers, written, secretsFile, install }));
 }
 
-const isInstalled = () => existsSync(INSTALLED_SCHEMA);
+/** Postern's own checkout is not a place for a gateway. @throws CommandError */
+function refuseCheckout() {
+  if (!isInCheckout()) return;
+  const main = `../${basename(process.cwd())}/dist/cli/main.js`;
+  throw refuse(
+    `This is the folder of Postern itself. Run it in an empty one: mkdir ../my-gateway && cd ../my-gateway && node ${main} init`,
+  );
+}
+
+/** The package, so that npx never looks for it in a registry, and the command that installs it; neither if it is installed. */
+async function planPackage(): Promise<{ files: readonly NewFile[]; install?: string }> {
+  if (existsSync(`node_modules/${PACKAGE_NAME}/${MANIFEST}`)) return { files: [] };
+  const packed = { name: PACKAGE_FILE, content: await packOwnPackage() };
+  // An existing manifest is changed by npm.
+  if (existsSync(MANIFEST)) return { files: [packed], install: `npm install ./${PACKAGE_FILE}` };
+  const manifest = { name: MANIFEST, content: renderManifest() };
+  return { files: [packed, manifest], install: 'npm install' };
+}
 
 async function planFiles(
   answers: InitAnswers,
@@ -108,30 +128,27 @@ async function planFiles(
   secretsFile: string | undefined,
 ) {
   const hasOwnTools = answers.tool || Object.keys(servers).length === 0;
-  const schema = isInstalled() ? INSTALLED_SCHEMA : SCHEMA_FILE;
   return [
-    { name: CONFIG_FILE, text: renderConfig(`./${schema}`, servers, hasOwnTools) },
-    { name: '.env', text: renderEnv(answers, secrets), isSecret: true },
+    { name: CONFIG_FILE, content: renderConfig(servers, hasOwnTools) },
+    { name: '.env', content: renderEnv(answers, secrets), isSecret: true },
     ...(answers.tool
-      ? [await copyOwn(CATALOG_FILE, 'templates/'), await copyOwn(CATALOG_TEST_FILE, 'templates/')]
+      ? [await copyTemplate(CATALOG_FILE), await copyTemplate(CATALOG_TEST_FILE)]
       : []),
-    ...(schema === SCHEMA_FILE ? [await copyOwn(SCHEMA_FILE)] : []),
     // An existing file is not changed: the next steps say what to add.
     ...(existsSync('.gitignore')
       ? []
-      : [{ name: '.gitignore', text: renderGitIgnore(secretsFile) }]),
+      : [{ name: '.gitignore', content: renderGitIgnore(secretsFile) }]),
   ];
 }
 
-/** Copies a file from the package. */
-const copyOwn = async (name: string, folder = '') => ({
+const copyTemplate = async (name: string) => ({
   name,
-  text: await readFile(new URL(`${folder}${name}`, PACKAGE_ROOT), 'utf8'),
+  content: await readFile(new URL(`templates/${name}`, PACKAGE_ROOT)),
 });
 
 interface NewFile {
   readonly name: string;
-  readonly text: string;
+  readonly content: string | Buffer;
   /** Readable only by its owner. */
   readonly isSecret?: boolean;
 }
@@ -155,15 +172,15 @@ async function writeFiles(
   if (present.length > 0 && confirm === undefined)
     throw new CommandError(
       'Nothing was written:',
-      `${present.map(({ name }) => name).join(', ')} exist${present.length === 1 ? 's' : ''} already. ${adviseOnFolder()}`,
+      `${present.map(({ name }) => name).join(', ')} exist${present.length === 1 ? 's' : ''} already. Add --force to overwrite, or run postern init in an empty folder.`,
     );
   for (const { name } of present) if (!(await confirm?.(name))) kept.add(name);
   const wanted = files.filter(({ name }) => !kept.has(name));
-  for (const { name, text, isSecret } of wanted) {
+  for (const { name, content, isSecret } of wanted) {
     try {
       // Creates a new file: the old one may be readable by others, or a link to another place.
       await rm(name, { force: true });
-      await writeFile(name, text, { mode: isSecret ? 0o600 : 0o644, flag: 'wx' });
+      await writeFile(name, content, { mode: isSecret ? 0o600 : 0o644, flag: 'wx' });
     } catch (error) {
       throw new CommandError(
         'A file could not be written:',
@@ -172,13 +189,6 @@ async function writeFiles(
     }
   }
   return wanted.map(({ name }) => name);
-}
-
-/** Postern's own checkout has files with these names, and is not a place for a gateway. */
-function adviseOnFolder() {
-  if (!isInCheckout()) return 'Add --force to overwrite, or run postern init in an empty folder.';
-  const main = `../${basename(process.cwd())}/dist/cli/main.js`;
-  return `This is the folder of Postern itself. Run it in an empty one: mkdir ../my-gateway && cd ../my-gateway && node ${main} init`;
 }
 
 // Detects which imported servers require a login per user: they respond to a request without a token.

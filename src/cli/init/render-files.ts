@@ -1,22 +1,17 @@
 // Renders the files that `postern init` writes, and its final message.
 
-import { isAbsolute, relative, resolve, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { isAbsolute, relative, sep } from 'node:path';
 import { parseEnv, styleText } from 'node:util';
+import { isLoopbackHost } from '../../platform/address.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
-import { PACKAGE_NAME, PACKAGE_ROOT } from '../../platform/own-files.ts';
+import { PACKAGE_NAME } from '../../platform/own-files.ts';
 import { CommandError } from '../command-line/errors.ts';
-import {
-  describeCommand,
-  isRunByNpx,
-  SOURCE_FOLDER,
-  type TypedAs,
-} from '../command-line/invocation.ts';
 import { readIfPresent } from '../command-line/read-input.ts';
 import type { InitAnswers } from './answers.ts';
-import { findProvider, type KnownProvider, OTHER_PROVIDER } from './providers.ts';
+import { PACKAGE_FILE } from './pack.ts';
+import { DEV_PROVIDER, findProvider, type KnownProvider, OTHER_PROVIDER } from './providers.ts';
 
 export const CONFIG_FILE = 'postern.yaml';
 /** A first tool, from the package's templates folder. */
@@ -24,12 +19,9 @@ export const CATALOG_FILE = 'catalog.mjs';
 /** The tool's test. */
 export const CATALOG_TEST_FILE = 'catalog.test.mjs';
 
-/**
- * Renders `postern.yaml`. `schema`: the schema's path for editors, relative to the file. `hasOwnTools`: whether the gateway
- * serves tools itself, built-in or the user's.
- */
-export const renderConfig = (schema: string, servers: JsonObject, hasOwnTools: boolean): string =>
-  `# yaml-language-server: $schema=${schema}
+/** Renders `postern.yaml`. `hasOwnTools`: whether the gateway serves tools itself, built-in or the user's. */
+export const renderConfig = (servers: JsonObject, hasOwnTools: boolean): string =>
+  `# yaml-language-server: $schema=./node_modules/${PACKAGE_NAME}/postern.schema.json
 # The MCP servers behind the gateway, and who may use which tool. A change is loaded at once.
 ${hasOwnTools ? '' : '\n# The gateway has no built-in tools.\nbuiltIn: false\n'}
 ${renderServers(servers)}
@@ -83,9 +75,7 @@ export function renderEnv(answers: InitAnswers, secrets: Readonly<Record<string,
   return `# Settings of Postern: \`postern config --all\` prints them all. This file contains secrets: keep it out of Git.
 POSTERN_CONFIG=${CONFIG_FILE}
 ${answers.tool ? `POSTERN_CATALOG=${CATALOG_FILE}\n` : ''}
-# The address at which users reach it, if that is not http://localhost and PORT:
-#BASE_URL=https://mcp.example.com
-${provider === undefined ? NO_PROVIDER : renderLogin(provider, answers)}${
+${renderAddress(answers)}${provider === undefined ? NO_PROVIDER : renderLogin(provider, answers)}${
   isShared
     ? `
 # Sessions and logins of all processes. Each of them has the same two lines.
@@ -95,6 +85,26 @@ OAUTH_STATE_SECRET=${generateSecret()}
     : ''
 }${lines.length === 0 ? '' : `\n# Secrets of the servers\n${lines.join('')}`}`;
 }
+
+/** A gateway for others is for production; `postern dev`, with its provider, refuses that. */
+function renderAddress(answers: InitAnswers) {
+  const { baseUrl } = answers;
+  if (baseUrl === undefined)
+    return `# The address at which users reach it, if that is not http://localhost and PORT:
+#BASE_URL=https://mcp.example.com
+`;
+  const address = `# The address at which users reach it. Clients connect to <BASE_URL>/mcp.
+${write('BASE_URL', baseUrl)}
+`;
+  if (!isProduction(answers)) return address;
+  return `${address}NODE_ENV=production
+# How many reverse proxies are in front. One of them has to speak TLS (https).
+TRUST_PROXY=1
+`;
+}
+
+const isProduction = ({ baseUrl, provider }: InitAnswers) =>
+  baseUrl !== undefined && provider !== DEV_PROVIDER && !isLoopbackHost(new URL(baseUrl).hostname);
 
 const NO_PROVIDER = `
 # Until these are set, \`postern dev\` has its own provider, which accepts any name, and \`postern start\`
@@ -159,6 +169,10 @@ export function renderEnvLine(name: string, value: string): string | undefined {
   return written.map((text) => `${name}=${text}`).find((line) => parseEnv(line)[name] === value);
 }
 
+/** Renders a `package.json` with which npx finds the package beside it, here and wherever the folder is copied to. */
+export const renderManifest = (): string =>
+  `${JSON.stringify({ private: true, dependencies: { [PACKAGE_NAME]: `file:./${PACKAGE_FILE}` } }, null, 2)}\n`;
+
 /** Includes the file whose secrets were copied, if it is in this folder. */
 export function renderGitIgnore(secretsFile: string | undefined): string {
   const pattern = secretsFile === undefined ? undefined : toPattern(secretsFile);
@@ -180,28 +194,16 @@ interface InitResult {
   readonly written: readonly string[];
   /** The file that secrets were copied from, as the user named it. */
   readonly secretsFile: string | undefined;
-  /** True if the package is in node_modules of this folder. */
-  readonly isInstalled: boolean;
+  /** The command that installs the package; undefined if it is in node_modules of this folder. */
+  readonly install: string | undefined;
 }
 
-export function describeNextSteps(
-  { answers, written, secretsFile, isInstalled }: InitResult,
-  typed: TypedAs,
-): string {
-  const { provider: choice, tool } = answers;
+export function describeNextSteps({ answers, written, secretsFile, install }: InitResult): string {
+  const { provider: choice, tool, baseUrl = 'http://localhost:3000' } = answers;
   const provider = findProvider(choice);
-  // The test imports the package, and npx would look for it in the registry.
-  const isToInstall = !isInstalled && (tool || isRunByNpx(typed.env));
-  const manifest = readManifest('package.json');
-  const scripts = manifest?.scripts;
-  const describe = (command: string) => {
-    if (isObject(scripts) && command in scripts) return `npm run ${command}`;
-    return isInstalled || isToInstall
-      ? `npx postern ${command}`
-      : describeCommand([command], typed);
-  };
-  // Without a manifest, npm would install into a parent project.
-  const prepare = manifest === undefined ? 'npm init -y && ' : '';
+  const scripts = parseObject(readIfPresent('package.json'))?.scripts;
+  const describe = (command: string) =>
+    isObject(scripts) && command in scripts ? `npm run ${command}` : `npx postern ${command}`;
   // A .env kept by the user names no files.
   const flags = written.includes('.env')
     ? []
@@ -209,17 +211,21 @@ export function describeNextSteps(
   // The settings in `.env` whose value is a placeholder.
   const isEnvIgnored = /^\/?(\.env|\.env\*|\*\.env|\.\*)$/m.test(readIfPresent('.gitignore'));
   const missing = [...readIfPresent('.env').matchAll(/^(\w+)=…$/gm)].map(([, name]) => name);
-  const install = `${prepare}npm install ${findPackage()}`;
   const test = isObject(scripts) && scripts.test ? 'npm test' : 'node --test';
-  const start = [describe('dev'), ...flags].join(' ');
+  const start = [describe(isProduction(answers) ? 'start' : 'dev'), ...flags].join(' ');
   const steps = [
+    install !== undefined && [install, `installs Postern from ${PACKAGE_FILE}`],
     provider && ['', `Register a client at ${provider.title}, with the redirect URI`],
-    provider && ['', 'http://localhost:3000/oauth/callback'],
+    provider && ['', `${baseUrl.replace(/\/$/, '')}/oauth/callback`],
     missing.length > 0 && ['', `Fill in .env: ${missing.join(', ')}`],
-    isToInstall && [install, 'Postern itself, for the test and your editor'],
     provider && [describe('doctor'), 'checks the provider and the settings'],
     tool && [test, 'calls your first tool'],
-    [start, 'starts the gateway, and shows how to connect a client'],
+    [
+      start,
+      isProduction(answers)
+        ? 'starts the gateway'
+        : 'starts the gateway, and shows how to connect a client',
+    ],
   ].filter((step) => step !== false && step !== undefined);
   return [
     `Wrote ${written.join(', ') || 'nothing'}.`,
@@ -243,22 +249,6 @@ function renderSteps(steps: readonly (readonly string[])[]) {
     return typed.length > WIDE ? [`  ${command}`, `      ${does}`] : [`  ${command}  ${does}`];
   });
 }
-
-/** Finds the argument of `npm install`: the checkout or archive that this process came from, or the registry's package. */
-function findPackage() {
-  const root = fileURLToPath(PACKAGE_ROOT);
-  if (SOURCE_FOLDER !== undefined) return relative(process.cwd(), root);
-  // The project of npx, or the one where the package was installed.
-  const project = resolve(root, '..', '..');
-  const dependencies = readManifest(resolve(project, 'package.json'))?.dependencies;
-  const spec = isObject(dependencies) ? dependencies[PACKAGE_NAME] : undefined;
-  return typeof spec === 'string' && spec.startsWith('file:')
-    ? relative(process.cwd(), resolve(project, spec.slice('file:'.length)))
-    : PACKAGE_NAME;
-}
-
-/** Undefined if there is no manifest. */
-const readManifest = (path: string) => parseObject(readIfPresent(path));
 
 function describeSecretsFile(file: string) {
   const pattern = toPattern(file);

@@ -6,7 +6,7 @@ import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/open-audit.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
 import { chooseOtherPort, describeListenError, StartError } from '../command-line/errors.ts';
-import { describeCommand, describeWithPort } from '../command-line/invocation.ts';
+import { describeCommandHere, describeWithPort } from '../command-line/invocation.ts';
 import { handleProcessEnd } from '../command-line/process-end.ts';
 import type { EnvFile } from '../command-line/read-input.ts';
 import { type ConfigFile, openServiceLog } from '../setup/config-file.ts';
@@ -26,7 +26,7 @@ export async function serve(
   const log = openServiceLog(config, envFile, life.configFile);
   return runGateway(
     config,
-    { log, lockCommand: describeCommand(['lock'], process), ...(catalog && { catalog }) },
+    { log, lockCommand: describeCommandHere(['lock'], process), ...(catalog && { catalog }) },
     { ...life, handleEnd: (close) => handleProcessEnd(log, close), describeWithPort },
   );
 }
@@ -39,6 +39,7 @@ interface GatewayLife {
   readonly configFile?: ConfigFile | undefined;
   /** Called when the gateway serves a changed configuration file or lock. */
   readonly onReload?: ((setup: Setup, changed: readonly string[]) => void) | undefined;
+  readonly isDevelopment?: boolean;
   readonly describeWithPort?: ((port: number) => string) | undefined;
 }
 
@@ -48,12 +49,19 @@ export async function runGateway(
   given: Partial<Deps> & Pick<Deps, 'log'>,
   life: GatewayLife,
 ): Promise<Gateway> {
-  const { handleEnd, alsoClose = async () => {}, configFile, onReload } = life;
+  const {
+    handleEnd,
+    alsoClose = async () => {},
+    configFile,
+    onReload,
+    isDevelopment = false,
+  } = life;
   let close = alsoClose;
   // Immediately: in a container's first process, signals have no default handler.
   handleEnd(() => close());
   const gateway = await createGateway(config, {
     ...given,
+    isDevelopment,
     ...(configFile && {
       file: configFile.setup.file,
       ...(configFile.setup.lock && { lock: configFile.setup.lock }),

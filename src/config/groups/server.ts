@@ -64,7 +64,7 @@ export const serverSettings = {
     default: 'json',
     summary: 'The format of log lines.',
     details:
-      '`json` writes one object per line, `text` is for people: the message is followed by `name: value` pairs, quoted if a value has spaces or quotation marks. `postern dev` writes text to a terminal.',
+      '`json` writes one object per line, `text` is for people: the message is followed by `name: value` pairs, quoted if a value has spaces or quotation marks. `postern dev` writes text.',
   }),
   displayName: defineSetting('SERVICE_DISPLAY_NAME', anyText, {
     default: 'Postern',
@@ -222,7 +222,7 @@ export const adminSettings = {
     default: [],
     summary: "The groups whose members may use the operators' page, `/admin`.",
     details:
-      'As the provider names them, character by character: in the claim of OIDC_GROUPS_CLAIM, or with tokens from the provider in the `groups` claim of the access token. If a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page. See [Operations](operations/operators.md#the-operators-page).',
+      'As the provider names them, character by character: in the claim of OIDC_GROUPS_CLAIM, or with tokens from the provider in the `groups` claim of the access token. If a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page, except in `postern dev`, whose users are all operators. See [Operations](operations/operators.md#the-operators-page).',
   }),
   approvalWaitSeconds: defineSetting('APPROVAL_WAIT_SECONDS', integer(1, 600), {
     default: 40,

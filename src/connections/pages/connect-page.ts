@@ -269,15 +269,18 @@ deleted. But ${escapeHtml(ended.problem)}.</p>`;
   const page = renderHtmlPage(
     'Your connections',
     `${warning ?? ''}
-<p>${renderLoggedIn(session.displayName)}. These servers need to know who you
-are: once you connect to one, your apps can use it as you, through ${escapeHtml(service)}.</p>
-${shown.length === 0 ? '<p>There are none.</p>' : entries.join('\n')}
+<p>${renderLoggedIn(session.displayName)}. ${shown.length === 0 ? NO_SERVERS : SERVERS} ${escapeHtml(service)}.</p>
+${entries.join('\n')}
 <p class="links"><a href="${escapeHtml(baseUrl)}/account">Apps that act for you</a>
 <a href="${escapeHtml(baseUrl)}/">Start page</a></p>`,
     { before: renderBrand(service) },
   );
   return { status: 200, ...page };
 }
+
+const NO_SERVERS = 'You need no login of your own at any server behind';
+const SERVERS = `These servers need to know who you are: once you connect to one, your apps can use it
+as you, through`;
 
 const STATES = {
   active: 'Connected',

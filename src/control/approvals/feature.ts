@@ -296,9 +296,12 @@ const renderListPage = (
   renderPage(owner, {
     status: 200,
     title: 'Waiting for approval',
-    body: `<p>${renderLoggedIn(session.displayName)}. Your apps want to make
-these calls through ${escapeHtml(owner.displayName)}. None of them has run yet.</p>
-${shown.length === 0 ? '<p>There is nothing to decide.</p>' : shown.map((one) => renderEntry(owner, one)).join('\n')}
+    body: `<p>${renderLoggedIn(session.displayName)}. ${
+      shown.length === 0
+        ? 'There is nothing to decide.'
+        : `Your apps want to make these calls through ${escapeHtml(owner.displayName)}. None of them has run yet.`
+    }</p>
+${shown.map((one) => renderEntry(owner, one)).join('\n')}
 <p class="links"><a href="${escapeHtml(owner.baseUrl)}/account">Apps that act for you</a>
 <a href="${escapeHtml(owner.baseUrl)}/">Start page</a></p>`,
   });

@@ -203,9 +203,12 @@ function renderAccountPage(content: AccountPageContent): Reply {
     status: 200,
     title: 'Apps that act for you',
     body: `${notEnded === 0 ? '' : `<p class="warning" role="alert">${notEnded === 1 ? 'One app' : `${notEnded} apps`} could not be logged out. Try again in a moment.</p>`}${wasNotAsked ? NOT_ASKED : ''}
-<p>${renderLoggedIn(session.displayName)}. These apps may use
-${escapeHtml(owner.displayName)} on your behalf. An app that you log out has to ask you again before it can do anything.</p>
-${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, showApp(grant.client), content)).join('\n')}
+<p>${renderLoggedIn(session.displayName)}. ${
+      grants.length === 0
+        ? `No app may use ${escapeHtml(owner.displayName)} on your behalf.`
+        : `These apps may use ${escapeHtml(owner.displayName)} on your behalf. An app that you log out has to ask you again before it can do anything.`
+    }</p>
+${grants.map((grant) => renderGrant(grant, showApp(grant.client), content)).join('\n')}
 ${grants.length < 2 ? '' : renderAll(content)}
 ${renderForm(content, '<button name="action" value="leave">Leave this page</button>')}
 ${renderAtProvider(content, '<button name="action" value="leave_provider">', 'Leave this page, and log out at')}

@@ -5,6 +5,8 @@ import { createDevProvider, generateProviderKeys } from '../../../src/cli/dev-pr
 export interface ProviderOptions {
   /** BASE_URL of the gateway that it is for. */
   readonly gatewayUrl: string;
+  /** A free one unless given. */
+  readonly port?: number;
   /** With a secret its client is confidential. */
   readonly client?: { readonly secret: string; readonly auth: 'post' | 'basic' };
   readonly accessTokenTtlSeconds?: number;
@@ -32,6 +34,7 @@ let keys: ReturnType<typeof generateProviderKeys> | undefined;
 export async function startProvider(options: ProviderOptions): Promise<Provider> {
   const {
     gatewayUrl,
+    port = 0,
     client,
     accessTokenTtlSeconds = 3600,
     sendsIssuer = true,
@@ -39,7 +42,7 @@ export async function startProvider(options: ProviderOptions): Promise<Provider>
     clockOffsetSeconds,
   } = options;
   const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  await new Promise<void>((listening) => server.listen(port, '127.0.0.1', listening));
   const issuer = `http://localhost:${(server.address() as AddressInfo).port}`;
   keys ??= generateProviderKeys();
   const serve = await createDevProvider({

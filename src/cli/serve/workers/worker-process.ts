@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../../platform/clock.ts';
 import { isObject } from '../../../platform/json.ts';
 import { getModuleUrl } from '../../../platform/own-files.ts';
-import { describeCommand } from '../../command-line/invocation.ts';
+import { describeCommandHere } from '../../command-line/invocation.ts';
 import type { Protection } from '../../setup/protection.ts';
 
 /** A message about a metrics scrape. */
@@ -34,7 +34,7 @@ const PROTECTION_VARIABLE = 'POSTERN_WORKER_PROTECTION';
 export const writeWorkerEnvironment = (
   served: Protection | undefined,
 ): Readonly<Record<string, string>> => ({
-  [LOCK_COMMAND_VARIABLE]: describeCommand(['lock'], process),
+  [LOCK_COMMAND_VARIABLE]: describeCommandHere(['lock'], process),
   ...(served && { [PROTECTION_VARIABLE]: writeProtection(served) }),
 });
 
