@@ -36,7 +36,7 @@ test('§18.4 stdio: calls under way fail at once when their process is killed', 
   const { outcome } = await startHanging(stdio);
   process.kill(pid, 'SIGKILL');
   await expect(outcome).rejects.toMatchObject({
-    failure: 'unavailable',
+    failure: 'interrupted',
     message: 'its process was ended by SIGKILL',
   });
   expect(stdio.upstream.isUp).toBe(false);
@@ -224,7 +224,7 @@ test('§18.4 stdio: a message may have as many bytes as are allowed', async () =
 test('§18.4 stdio: half a message and the end of the process is the end of the call', async () => {
   const stdio = useStdio();
   await expect(callTool(stdio, 'half')).rejects.toMatchObject({
-    failure: 'unavailable',
+    failure: 'interrupted',
     message: 'its process ended with exit code 3',
   });
 });
