@@ -65,7 +65,7 @@ export interface Deps extends RuntimeParts {
   readonly storedLock: StoredLock;
   /** How operators can type `postern lock` where this gateway was started; `postern lock` by default. */
   readonly lockCommand: string;
-  /** The environment that programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR from; empty by default. */
+  /** The environment that programs behind the gateway get a few variables from, such as PATH; empty by default. */
   readonly environment: UpstreamPorts['environment'];
 }
 

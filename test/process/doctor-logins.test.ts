@@ -65,8 +65,12 @@ test('§24.6 doctor: a client of the configuration file is named, without its se
   expect(logins).toMatchObject([
     {
       status: 'ok',
+      what: expect.stringMatching(/The gateway is the client of "clientId" there\.$/),
+    },
+    {
+      status: 'unknown',
       what: expect.stringMatching(
-        /The gateway is the client of "clientId" there; .* Its redirect URI there must be https:\/\/mcp\.example\.com\/connections\/callback\/it\.$/,
+        /^whether .* knows the client .* Its redirect URI there must be https:\/\/mcp\.example\.com\/connections\/callback\/it\.$/,
       ),
     },
   ]);

@@ -185,7 +185,7 @@ export const STORE_CHECK = 'gateway.ready.store';
 
 const LACKS: Readonly<Record<string, readonly [what: string, advice: Advice]>> = {
   keySet: [
-    "The gateway never got the provider's key set, so it cannot verify tokens.",
+    "The gateway never got the provider's key set: it cannot check the provider's tokens, and nobody can log in.",
     {
       why: 'The provider is down or cannot be reached from the gateway, or its discovery document names a different issuer.',
       setting: 'OIDC_ISSUER',

@@ -207,10 +207,9 @@ export type UpstreamFailure =
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly failure: UpstreamFailure;
-  /**
-   * The reason alone, without what the gateway does next. For operators: it may name an address, without what could be secret in
-   * it.
-   */
+  /** The reason alone, without what the gateway does next. */
+  readonly reason: string;
+  /** The same for operators: it may name an address, without what could be secret in it. */
   readonly logReason: string;
   /** Like `message`, with `logReason`. */
   readonly logMessage: string;
@@ -232,6 +231,7 @@ export class UpstreamError extends Error {
     const addNext = (words: string) =>
       options.next === undefined ? words : `${words}; ${options.next}`;
     super(addNext(reason), { cause: options.cause });
+    this.reason = reason;
     this.logReason = options.logReason ?? reason;
     this.logMessage = addNext(this.logReason);
     this.failure = failure;
