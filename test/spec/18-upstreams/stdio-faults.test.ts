@@ -111,7 +111,7 @@ test('§18.4 stdio: the times begin again after it ran well', async () => {
     clock.advance(ranMs ?? 0);
     process.kill(await readPid(stdio), 'SIGKILL');
     await expect
-      .poll(() => stdio.states.at(-1)?.[1])
+      .poll(() => stdio.lines.at(-1)?.msg)
       .toContain(`again in ${(backOffMs ?? 0) / 1000} s`);
     clock.advance(backOffMs ?? 0);
   }
