@@ -174,7 +174,8 @@ const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_de
     invalid_issuer: SET_ISSUER,
     missing_claim: 'Have the provider put sub into access tokens.',
 
-    internal_error: 'Look at /health/ready and at the log: mostly it is the store.',
+    store_unavailable: 'Look at /health/ready and at the log: the store does not answer.',
+    internal_error: 'Look at /health/ready and at the log.',
   };
 
 const SET_CLOCK =
