@@ -85,7 +85,10 @@ const NO_ERROR: JsonRpcErrorObject = {
   message: 'The server answered with an error.',
 };
 
-/** `tell` says to the client's model what happened, and `reason` continues a sentence about the server; `advice` is for the operator. */
+/**
+ * `tell` says to the client's model what happened, and `reason` continues a sentence about the server; `advice` is for the
+ * operator.
+ */
 const FAILURES: Readonly<
   Record<
     Exclude<UpstreamFailure, 'aborted' | 'error'>,
