@@ -232,7 +232,13 @@ class ServerTarget implements Target, RelayedTasks {
     const params = { name: ownName, arguments: toRawJson(args) };
     const request: RelayedRequest =
       this.wanted.list === 'tools'
-        ? { method: 'tools/call', params, name: ownName, mirrored: mirror(this.item, args) }
+        ? {
+            method: 'tools/call',
+            params,
+            name: ownName,
+            isRepeatable: isRepeatable(this.item),
+            mirrored: mirror(this.item, args),
+          }
         : { method: 'prompts/get', params, name: ownName };
     return this.path.passOn(this.server, this.who, request, context);
   }
@@ -255,6 +261,10 @@ class ServerTarget implements Target, RelayedTasks {
     );
   }
 }
+
+/** MCP "ToolAnnotations": hints of the server, used only to advise the client's model. */
+const isRepeatable = ({ annotations }: Entry) =>
+  annotations.readOnlyHint === true || annotations.idempotentHint === true;
 
 /** MCP "Prompts": arguments are strings. */
 function findPromptProblem({ arguments: named }: RawItem, args: JsonObject): string | undefined {

@@ -356,7 +356,7 @@ export class ServerLists {
       if (tookMs < config.upstreams.listWaitMs) this.reported.delete(kind);
       return list;
     } catch (error) {
-      if (error instanceof UpstreamError) holder.problem = error.message;
+      if (error instanceof UpstreamError) holder.problem = error.reason;
       log.debug(`Server ${name}: its ${kind} could not be listed.`, { cause: error });
       throw error;
     }

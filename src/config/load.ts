@@ -140,6 +140,10 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     !isSafeForTokens(baseUrl) &&
     `BASE_URL: ${JSON.stringify(baseUrl)} is not valid with OAUTH_MODE=broker. It must be https, or http on localhost, 127.0.0.1 or [::1].`,
 
+  ({ read }) =>
+    read(serverSettings.metricsPort) === read(serverSettings.port) &&
+    'METRICS_PORT and PORT are the same. Choose another METRICS_PORT, for example METRICS_PORT=9464, or remove it to serve /metrics on PORT.',
+
   ({ isBroker, isMissing }) =>
     isBroker &&
     isMissing(clientId) &&

@@ -470,6 +470,15 @@ export const catalogue = {
     ),
     oauth: 'server_error',
   },
+  /** §7.1: a failure of the gateway, like the one before: never "not found", and no reason to log in again. */
+  store_unavailable: {
+    ...defineHttpError(
+      500,
+      'Internal Server Error',
+      'The store of this gateway does not answer. Try again shortly.',
+    ),
+    oauth: 'server_error',
+  },
   /** Not 401, which would make the user log in again. */
   key_set_unavailable: defineHttpError(
     503,

@@ -1,3 +1,4 @@
+import { getErrorCode } from '../platform/error-code.ts';
 import { toVisibleJson } from '../platform/invisible.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { quote, shorten } from '../platform/text.ts';
@@ -59,8 +60,10 @@ export function fail(key: ErrorKey, failure?: Failure): never {
   throw new GatewayError(key, failure);
 }
 
-/** @throws GatewayError `internal_error` */
-export const failInternal = (cause: unknown): never => fail('internal_error', { cause });
+/** @throws GatewayError as `toGatewayError` returns it. */
+export function failInternal(cause: unknown): never {
+  throw toGatewayError(cause);
+}
 
 /** The error of a server, or one that replaces it. `message` reaches the client. @throws GatewayError `upstream_error` */
 export const failUpstream = (message: string, rest?: Pick<Failure, 'cause' | 'facts'>): never =>
@@ -72,8 +75,15 @@ export function failParams(details: string): never {
 }
 
 /** Converts anything thrown into a GatewayError: an unknown error becomes an `internal_error` with its cause. */
-export const toGatewayError = (thrown: unknown): GatewayError =>
-  thrown instanceof GatewayError ? thrown : new GatewayError('internal_error', { cause: thrown });
+export function toGatewayError(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  return getErrorCode(thrown) === STORE_UNAVAILABLE
+    ? new GatewayError('store_unavailable', { cause: thrown, headers: { 'Retry-After': '1' } })
+    : new GatewayError('internal_error', { cause: thrown });
+}
+
+/** The code of errors of a store that is down, frozen or too slow. */
+export const STORE_UNAVAILABLE = 'ERR_STORE_UNAVAILABLE';
 
 /** For the log: the stack of an error in an author's code. */
 export const getStackFacts = (thrown: unknown): JsonObject =>

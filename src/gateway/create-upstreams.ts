@@ -44,7 +44,7 @@ import { createUpstreamOpener, type UpstreamCallers } from './open-upstream.ts';
 export interface UpstreamPorts extends UpstreamCallers {
   /** The gateway's own tools, prompts and resources. */
   readonly ownCatalog: OwnCatalog;
-  /** This process's environment: programs get PATH, HOME, USER, LANG and TMPDIR from it. */
+  /** This process's environment: programs get a few of its variables, such as PATH (`PASSED_ON`). */
   readonly environment: Env;
   readonly findClientId: ClientOf;
   /** Written when operators approve; undefined if this process knows of no file. */

@@ -14,6 +14,7 @@ import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import { createLimiter } from '../http/limits/limiter.ts';
 import type { CallerChecks } from '../http/server/check-request.ts';
 import type { CorsHeaderNames } from '../http/server/headers.ts';
+import type { Site } from '../http/server/router.ts';
 import { createHttpServer, type HttpServer } from '../http/server/server.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { KeySet } from '../logins/auth/key-set.ts';
@@ -66,7 +67,7 @@ export interface Deps extends RuntimeParts {
   readonly lockCommand: string;
   /** For `postern dev`: pages that are off say how to turn them on. */
   readonly isDevelopment: boolean;
-  /** The environment that programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR from; empty by default. */
+  /** The environment that programs behind the gateway get a few variables from, such as PATH; empty by default. */
   readonly environment: UpstreamPorts['environment'];
 }
 
@@ -74,7 +75,7 @@ export interface Gateway {
   /** Serves one request of a node:http server that the caller runs, or of a test. */
   readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
   /**
-   * Listens on `HOST` and `PORT`; resolves to the port.
+   * Listens on `HOST` and `PORT`, and for metrics on `METRICS_PORT`; resolves to the port.
    *
    * @throws Error with the code of the system (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`).
    */
@@ -153,9 +154,13 @@ export async function createGateway(
   const { clock, log } = runtime;
   /** `isUnused`: it cannot listen, so there are no clients to keep serving. */
   const life = { isShuttingDown: false, isUnused: false };
+  const { metricsEnabled, metricsPort } = config.server;
+  const gauges = features.flatMap((feature) => feature.gauges ?? []);
+  const ofMetrics = metricsEnabled ? createMetricsEndpoints(runtime.metrics, gauges) : [];
   const endpoints = [
     ...features.flatMap((feature) => feature.endpoints ?? []),
-    ...createServiceEndpoints(runtime, features, () => life.isShuttingDown),
+    ...createHealthChecks(runtime, features, () => life.isShuttingDown),
+    ...(metricsPort === undefined ? ofMetrics : []),
     // §22: without operators there is no such page.
     ...(ports.operated && auth.describeKeySet
       ? createOperatorEndpoints(
@@ -170,13 +175,19 @@ export async function createGateway(
   ];
   const checks = { ...auth, limiter, noteRefusedToken };
   const server = createTransport(runtime, endpoints, checks, corsHeaders);
+  const metricsServer =
+    metricsPort === undefined
+      ? undefined
+      : createHttpServer(runtime, { endpoints: ofMetrics, checks, corsHeaders, site: NO_SITE });
   for (const feature of features) feature.start?.();
 
   return {
     handler: server.handler,
     async listen() {
       life.isUnused = true;
-      const { port } = await server.listen(config.server.port, config.server.host);
+      const { host } = config.server;
+      const { port } = await server.listen(config.server.port, host);
+      if (metricsPort !== undefined) await metricsServer?.listen(metricsPort, host);
       life.isUnused = false;
       logListening(config, port, log);
       return port;
@@ -194,6 +205,7 @@ export async function createGateway(
       const graceMs = Math.max(MIN_GRACE_MS, shutdownDelayMs);
       await Promise.all([
         server.close(graceMs),
+        metricsServer?.close(graceMs),
         ...features.map((feature) => feature.drain?.(graceMs)),
       ]);
       await closeAll([runtime, ...features]);
@@ -216,9 +228,9 @@ async function openFeatures(runtime: OpenRuntime, start: () => ReturnType<typeof
   }
 }
 
-/** §4.2, §4.3, §4.11. */
-function createServiceEndpoints(
-  { config, metrics, store, audit }: Runtime,
+/** §4.2, §4.3. */
+function createHealthChecks(
+  { config, store, audit }: Runtime,
   features: Opened,
   isShuttingDown: () => boolean,
 ): readonly Endpoint[] {
@@ -227,11 +239,7 @@ function createServiceEndpoints(
     ...Object.fromEntries(features.flatMap((feature) => Object.entries(feature.readiness ?? {}))),
     ...(audit && config.audit.required && { audit: audit.checkIsWritable }),
   };
-  const gauges = features.flatMap((feature) => feature.gauges ?? []);
-  return [
-    ...createHealthEndpoints(readiness, isShuttingDown),
-    ...(config.server.metricsEnabled ? createMetricsEndpoints(metrics, gauges) : []),
-  ];
+  return createHealthEndpoints(readiness, isShuttingDown);
 }
 
 /** One after the other: a file whose rules take a long time to compile must not replace a later one. */
@@ -266,7 +274,14 @@ function checkFile(file: GatewayFile, config: Config): void {
   if (problems.length > 0) throw new ConfigError(problems.map(formatProblem));
 }
 
-// The server, and everything that a request passes before and after its endpoint.
+// The servers, and everything that a request passes before and after its endpoint.
+
+/** `METRICS_PORT` has no pages. */
+const NO_SITE: Site = {
+  findPage: () => undefined,
+  getNotFoundPage: () => undefined,
+  getFrontPage: () => undefined,
+};
 
 export function createTransport(
   runtime: Runtime,

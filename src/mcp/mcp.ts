@@ -197,6 +197,8 @@ function createMcpEndpoints(
         call.session = session;
         return answer(call);
       },
+      renderFailure: (error) =>
+        toReply({ kind: 'json', answer: { error } }, record.id ?? null, {}, createDescribe(record)),
     };
   }
 

@@ -1,5 +1,6 @@
 // The four ports of the store, and the records that they exchange.
 import type { StoreConfig } from '../config/groups/store.ts';
+import { STORE_UNAVAILABLE } from '../errors/gateway-error.ts';
 import type { LimitScope } from '../telemetry/metrics/metrics.ts';
 import type { PageRequest, StoredPage } from './page.ts';
 
@@ -319,4 +320,5 @@ export const isMissingGrant = (grant: GrantLookup): boolean =>
 /** Thrown by drivers if the store is unavailable (down, frozen, timeout). */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
+  readonly code = STORE_UNAVAILABLE;
 }

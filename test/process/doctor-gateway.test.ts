@@ -16,6 +16,7 @@ import { runInside } from '../support/gateway/run-inside.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
 import { type Provider, type ProviderOptions, startProvider } from '../support/oauth/provider.ts';
+import { startProxy as startForwardProxy } from '../support/oauth/proxy.ts';
 import { startUpstream } from '../support/oauth/upstream.ts';
 import { startRedis } from '../support/stores/redis.ts';
 
@@ -76,6 +77,23 @@ async function startFront(
     },
   };
 }
+
+test('§20.2 doctor URL: metrics that everyone can read are a warning; METRICS_PORT and a local address need none', async () => {
+  const network = closeAfterTest(await startForwardProxy());
+  const env = { OIDC_ISSUER: issuer.url, BASE_URL: 'http://gw.example', METRICS_ENABLED: 'true' };
+  const diagnose = async (port: number, url: string) => {
+    network.lead('gw.example:80', port);
+    const { findings } = await runDoctor(url, { env: { HTTP_PROXY: network.url } });
+    return findings.filter(({ check }) => check === 'gateway.metrics');
+  };
+  const open = await startInside(env);
+  expect(await diagnose(open.port, 'http://gw.example')).toMatchObject([
+    { status: 'warning', setting: 'METRICS_PORT', remedy: expect.stringContaining('METRICS_PORT') },
+  ]);
+  expect(await diagnose(open.port, `http://localhost:${open.port}`)).toEqual([]);
+  const closed = await startInside({ ...env, METRICS_PORT: String(await freePort()) });
+  expect(await diagnose(closed.port, 'http://gw.example')).toEqual([]);
+});
 
 test('§20.2 doctor URL: of a gateway in order, all is fine, from the 401 to the login page', async () => {
   const { url } = await start();

@@ -335,6 +335,7 @@ test.each([
   [{ ...MINIMUM, settings: { BASE_URL: 'https://x' } }, /settings.BASE_URL: set baseUrl/],
   [{ ...MINIMUM, settings: { SHUTDOWN_DELAY_MS: 1 } }, /set shutdownDelaySeconds/],
   [{ ...MINIMUM, settings: { METRICS_ENABLED: true } }, /set metrics.enabled/],
+  [{ ...MINIMUM, settings: { METRICS_PORT: 9464 } }, /settings.METRICS_PORT: remove it/],
   [{ ...MINIMUM, settings: { WORKERS: 'auto' } }, /set resources.limits.cpu/],
   [{ ...MINIMUM, baseUrl: 'https://x.example/mcp-gw', ingress: { enabled: true } }, /has a path/],
   [{ ...MINIMUM, httpRoute: { enabled: true } }, /httpRoute.parentRefs is missing/],

@@ -94,6 +94,11 @@ test.each([
     line: /^OIDC_ISSUER: the value given \(not shown\) is not valid/,
   },
   {
+    what: 'METRICS_PORT is PORT',
+    env: { AUTH_REQUIRED: 'false', PORT: '9464', METRICS_PORT: '9464' },
+    line: /^METRICS_PORT and PORT are the same\. /,
+  },
+  {
     what: 'shares are to be taken of windows that no other process counts in',
     env: { AUTH_REQUIRED: 'false', RATE_LIMIT_COUNTING: 'leased' },
     line: /^RATE_LIMIT_COUNTING: "leased" needs REDIS_URL.* Remove RATE_LIMIT_COUNTING, or set REDIS_URL, for example /,

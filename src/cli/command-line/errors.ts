@@ -32,17 +32,30 @@ export const chooseOtherPort = (port: number): number =>
  */
 export function describeListenError(
   error: unknown,
-  { host, port }: { readonly host: string; readonly port: number },
+  server: {
+    readonly host: string;
+    readonly port: number;
+    readonly metricsPort?: number | undefined;
+  },
   describeWithPort?: (port: number) => string,
 ): string {
+  const { host, metricsPort } = server;
+  const isOfMetrics = error instanceof Error && 'port' in error && error.port === metricsPort;
+  const [name, port] =
+    isOfMetrics && metricsPort !== undefined
+      ? ['METRICS_PORT', metricsPort]
+      : ['PORT', server.port];
   switch (getErrorCode(error)) {
     case 'EADDRINUSE': {
       const other = chooseOtherPort(port);
-      const typed = describeWithPort === undefined ? `PORT=${other}` : describeWithPort(other);
-      return `PORT: port ${port} on ${host} is in use by another process. Stop that process, or choose another port: ${typed}`;
+      const typed =
+        describeWithPort === undefined || isOfMetrics
+          ? `${name}=${other}`
+          : describeWithPort(other);
+      return `${name}: port ${port} on ${host} is in use by another process. Stop that process, or choose another port: ${typed}`;
     }
     case 'EACCES':
-      return `PORT: this process is not allowed to listen on port ${port}. Set PORT to 1024 or above.`;
+      return `${name}: this process is not allowed to listen on port ${port}. Set ${name} to 1024 or above.`;
     default:
       return `HOST: cannot listen on ${host}:${port} (${describeCode(error)}). Set HOST to an address of this machine.`;
   }

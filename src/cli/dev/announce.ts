@@ -8,7 +8,6 @@ import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { PACKAGE_VERSION } from '../../platform/own-files.ts';
 import { countNoun } from '../../platform/text.ts';
-import { leaveOutNextStart } from '../../servers/stdio/stdio-upstream.ts';
 import { findTransport } from '../../servers/transport/transports.ts';
 import { listSettings } from '../command-line/env-file.ts';
 import { describeCommand, isInCheckout } from '../command-line/invocation.ts';
@@ -281,8 +280,7 @@ function describeState(
   { isUp, reason, tools, isPersonal }: ServerFacts,
   isLate: boolean,
 ): readonly [mark: string, words: string] | undefined {
-  // Without the time until the next start, which would soon be outdated.
-  if (isUp === false) return ['✗', leaveOutNextStart(reason ?? 'it does not answer')];
+  if (isUp === false) return ['✗', reason ?? 'it does not answer'];
   if (isUp === true && tools !== undefined) return ['✓', countNoun(tools, 'tool')];
   if (!isLate || !isPersonal) return undefined;
   return isUp ? ['✓', 'tools differ between users'] : ['·', 'starts on first use'];

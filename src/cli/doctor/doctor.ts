@@ -43,6 +43,7 @@ import {
   BASE_URL_CHECK,
   challengeCheck,
   healthCheck,
+  metricsCheck,
   REACHABLE,
   reachCheck,
   STORE_CHECK,
@@ -248,7 +249,7 @@ const hasFailed = (findings: readonly Finding[], name: string) =>
 // The checks in order; for a running gateway, in the order a client makes these requests.
 
 /** Readiness, and the gateway's own idea of its address. */
-const ENTRY_CHECKS: readonly Check<Walk>[] = [healthCheck, challengeCheck];
+const ENTRY_CHECKS: readonly Check<Walk>[] = [healthCheck, metricsCheck, challengeCheck];
 
 /** Documents that clients read before they log in. Reading them counts towards no limit on logins. */
 const READING_CHECKS: readonly Check<Walk>[] = [

@@ -18,7 +18,7 @@ import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts'
 import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { describeCause } from '../../platform/log.ts';
 import { createPublicNetwork, HostNotPublic } from '../../platform/outbound/public-network.ts';
-import { failure, ok, type Row, warning } from './finding.ts';
+import { failure, ok, type Row, unknown, warning } from './finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'server.login';
@@ -52,7 +52,7 @@ export async function checkLogins(
     const others = found.filter((one) => one.server !== server).flatMap(listIssuers);
     const foreign = findForeignEndpoints(server, login.at, [...provider, ...others]);
     return foreign === undefined
-      ? [tellClient(server, login), tellPkce(server, login)]
+      ? [tellClient(server, login), tellPkce(server, login)].flat()
       : failure(CHECK, `Users cannot connect to ${foreign.message}`, {
           setting: LOGIN_SETTING,
           remedy: 'ask its operator for the reason first.',
@@ -74,7 +74,7 @@ function adviseOnLogin(
 }
 
 const BECOMES_KNOWN = {
-  configured: 'The gateway is the client of "clientId" there; whether it is known was not tried',
+  configured: 'The gateway is the client of "clientId" there',
   document: 'The gateway is known there by its client document',
   registered: 'The gateway registers itself there when the first user connects',
 } as const;
@@ -94,8 +94,14 @@ function tellClient(
     );
   }
   if (client !== 'nobody') {
-    const needed = client === 'configured' ? `. Its redirect URI there must be ${uri}` : '';
-    return ok(CHECK, `Users of ${name} log in at ${issuer}. ${BECOMES_KNOWN[client]}${needed}.`);
+    return [
+      ok(CHECK, `Users of ${name} log in at ${issuer}. ${BECOMES_KNOWN[client]}.`),
+      client === 'configured' &&
+        unknown(
+          CHECK,
+          `whether ${issuer} knows the client of "clientId" of ${name}, which was not tried. Its redirect URI there must be ${uri}.`,
+        ),
+    ];
   }
   return failure(
     CHECK,

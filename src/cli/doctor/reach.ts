@@ -3,6 +3,7 @@
 import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import { catalogue } from '../../errors/catalogue.ts';
+import { isOnThisMachine } from '../../platform/address.ts';
 import { isObject } from '../../platform/json.ts';
 import {
   type Advice,
@@ -184,7 +185,7 @@ export const STORE_CHECK = 'gateway.ready.store';
 
 const LACKS: Readonly<Record<string, readonly [what: string, advice: Advice]>> = {
   keySet: [
-    "The gateway never got the provider's key set, so it cannot verify tokens.",
+    "The gateway never got the provider's key set: it cannot check the provider's tokens, and nobody can log in.",
     {
       why: 'The provider is down or cannot be reached from the gateway, or its discovery document names a different issuer.',
       setting: 'OIDC_ISSUER',
@@ -227,6 +228,23 @@ export const healthCheck = defineCheck({
     return lacking.map((name) => {
       const [what, advice] = LACKS[name] ?? [`The gateway lacks ${name}.`];
       return failure(`${READY_CHECK}.${name}`, what, advice);
+    });
+  },
+});
+
+/** §4.11: the metrics have no authentication. On this machine alone, nobody else reads them. */
+export const metricsCheck = defineCheck({
+  section: 'Gateway',
+  async run({ baseUrl, probe }: Walk) {
+    if (isOnThisMachine(new URL(baseUrl).hostname)) return [];
+    const { status, headers } = await probe(`${baseUrl}/metrics`);
+    const isMetrics = headers.get('content-type')?.startsWith('application/openmetrics-text');
+    if (status !== 200 || !isMetrics) return [];
+    return warning('gateway.metrics', `${baseUrl}/metrics can be read by everyone.`, {
+      why: 'The metrics name servers and tools, and count users, logins and refusals.',
+      setting: 'METRICS_PORT',
+      remedy:
+        'set METRICS_PORT=9464 on the gateway, and have Prometheus scrape that port; or block /metrics in the proxy in front.',
     });
   },
 });

@@ -4,8 +4,24 @@ import { findNearestName } from '../../platform/nearest-name.ts';
 import { SETTINGS } from '../config.ts';
 import { type Env, listVariables } from '../setting.ts';
 
+/** Files and folders with certificate authorities, as common runtimes and tools look for them. */
+const CERTIFICATE_VARIABLES = [
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'NODE_EXTRA_CA_CERTS',
+  'NODE_USE_SYSTEM_CA',
+  'REQUESTS_CA_BUNDLE',
+  'CURL_CA_BUNDLE',
+  'GIT_SSL_CAINFO',
+  'AWS_CA_BUNDLE',
+  'DENO_CERT',
+] as const;
+
 /** §18.3: the few variables of the gateway's environment that every program needs; the rest may be secrets of the gateway. */
-export const PASSED_ON: readonly string[] = ['PATH', 'HOME', 'USER', 'LANG', 'TMPDIR'];
+export const PASSED_ON: readonly string[] = [
+  ...['PATH', 'HOME', 'USER', 'LANG', 'TMPDIR'],
+  ...CERTIFICATE_VARIABLES,
+];
 
 type Expanded =
   | { readonly kind: 'text'; readonly text: string }

@@ -29,6 +29,12 @@ const authRequired = defineSetting('AUTH_REQUIRED', flag, {
   details: '`false` accepts all callers. For local development only.',
 });
 
+const metricsPort = defineSetting('METRICS_PORT', integer(1, 65_535), {
+  summary: 'A port for `/metrics` alone, on the address HOST.',
+  details:
+    'PORT then answers 404 for `/metrics`: it need not be blocked in the proxy in front. Let only your monitoring reach this port.',
+});
+
 export const serverSettings = {
   port,
   baseUrl: defineSetting('BASE_URL', baseUrl, {
@@ -71,10 +77,16 @@ export const serverSettings = {
     summary: 'The name of the gateway on its pages, and in the result of the tool `service_ping`.',
   }),
   metricsEnabled: defineSetting('METRICS_ENABLED', flag, {
-    default: false,
+    computed: {
+      text: '`false`',
+      exceptions: [['`true`', 'with METRICS_PORT']],
+      compute: (read) => read(metricsPort) !== undefined,
+    },
     summary: 'Serve metrics at `/metrics`.',
-    details: 'In the OpenMetrics text format, without authentication: do not expose it.',
+    details:
+      'In the OpenMetrics text format, without authentication: do not expose it. With METRICS_PORT it is not at the public address.',
   }),
+  metricsPort,
   shutdownDelayMs: defineSetting('SHUTDOWN_DELAY_MS', integer(0, 600_000), {
     default: 0,
     summary: 'Milliseconds to keep serving after SIGTERM.',

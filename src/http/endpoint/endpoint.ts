@@ -1,6 +1,7 @@
 // §4.1: describes an endpoint of a feature.
 
 import type { LimitGroup } from '../../config/groups/limits.ts';
+import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
 import type {
   GatewayRequest,
@@ -124,6 +125,8 @@ export interface JudgedCall {
   readonly access: SessionAccess | undefined;
   /** Runs after the limits have admitted the call. `session` is what the store returned. */
   run(session: SessionLookup): Reply | Promise<Reply>;
+  /** The reply for a call that could not be admitted, with the id of its message; without it, replies have no id. */
+  renderFailure?(error: GatewayError): Reply;
 }
 
 // §18.2, §25.1: the paths below /mcp.

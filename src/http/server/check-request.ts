@@ -53,6 +53,7 @@ export interface CallerChecks {
 interface CheckedRequest extends CountedCall {
   readonly limits: LimitCheck;
   run(session: SessionLookup): Reply | Promise<Reply>;
+  renderFailure?: JudgedCall['renderFailure'];
   /** Set if the gateway's own token admitted the caller. */
   readonly granted: GrantedCall | undefined;
 }
@@ -107,10 +108,10 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
     }
     const { caller, user } = token;
     const call: ProtectedCall = { request, user, body };
-    const { access, run } = checkCall(endpoint, call, bodyRefusal);
+    const { access, run, renderFailure } = checkCall(endpoint, call, bodyRefusal);
     const { key: grantKey, version } = user?.grant ?? {};
     const granted = version === undefined ? undefined : { endpoint, call, version, bodyRefusal };
-    return { limits, caller, access, grantKey, run, granted };
+    return { limits, caller, access, grantKey, run, renderFailure, granted };
   }
 
   /**

@@ -291,7 +291,11 @@ function createRequestHandler(
     let run = () => checked.run(session);
     if (granted !== undefined) {
       // A store that failed has not said that the login was ended.
-      if ('failure' in grant) fail('internal_error', { cause: grant.failure });
+      if ('failure' in grant) {
+        const error = toGatewayError(grant.failure);
+        if (checked.renderFailure === undefined) throw error;
+        return checked.renderFailure(error);
+      }
       if (grant.version !== granted.version) run = () => runAgain(granted, session);
     }
     // Returned and not awaited: while a function waits, V8 keeps all of its variables, here the message and the token.

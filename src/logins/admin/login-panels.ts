@@ -14,7 +14,7 @@ import { stripUri } from '../../platform/secret-texts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { KeySet } from '../auth/key-set.ts';
 import { createClientDirectory } from '../clients/clients.ts';
-import type { LoginFailures } from '../request/login-facts.ts';
+import type { LoginFailures, NotedLoginFailure } from '../request/login-facts.ts';
 
 export function createLoginPanels(
   { store }: Runtime,
@@ -58,7 +58,7 @@ export function createLoginPanels(
         return {
           failures: failures.map((one) => ({
             ...one,
-            remedy: BY_NAME.get(one.error) ?? NO_REMEDY,
+            remedy: findRemedy(one),
           })),
         };
       },
@@ -124,6 +124,8 @@ const FAILURES_TABLE: AdminTable = {
 
 const REGISTER_AGAIN = 'Remove the server in the client, and add it again.';
 const LOG_IN_AGAIN = 'Start the login again in the client.';
+const SET_ISSUER =
+  "Set OIDC_ISSUER to the token's iss, character by character; a slash at the end counts.";
 const UPDATE_CLIENT = 'Update the client: it requests something that the gateway does not offer.';
 
 /** Besides the errors in the catalogue, there are refusals by provider or user. */
@@ -158,8 +160,7 @@ const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_de
       'Compare OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH with the client at the provider.',
     gateway_request_refused:
       'Compare the client at the provider with the message: its redirect URI must be BASE_URL/oauth/callback, and it must allow the scopes of OAUTH_ADDED_SCOPES.',
-    unusable_id_token:
-      'Change what the message names, here or at the provider. Compare OIDC_ISSUER and OAUTH_CLIENT_ID, character by character.',
+    unusable_id_token: 'Change what the message names at the provider.',
     unusable_identity:
       'Change what the message names at the provider: what its ID token and its userinfo endpoint say of users.',
     upstream_failed:
@@ -170,12 +171,31 @@ const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_de
     // A token that the gateway does not accept.
     invalid_audience:
       "Compare OIDC_AUDIENCE with the token's aud, character by character, or have the provider put the address of the gateway there.",
-    invalid_issuer:
-      "Set OIDC_ISSUER to the token's iss, character by character; a slash at the end counts.",
+    invalid_issuer: SET_ISSUER,
     missing_claim: 'Have the provider put sub into access tokens.',
 
-    internal_error: 'Look at /health/ready and at the log: mostly it is the store.',
+    store_unavailable: 'Look at /health/ready and at the log: the store does not answer.',
+    internal_error: 'Look at /health/ready and at the log.',
   };
+
+const SET_CLOCK =
+  'A clock is wrong: set those of the provider and of the gateway (NTP). postern doctor says how far they differ.';
+const SET_CLIENT =
+  'Compare OAUTH_CLIENT_ID with the client at the provider, character by character.';
+
+/** By the rejected claim of an ID token. */
+const CLAIM_REMEDIES: ReadonlyMap<string | undefined, string> = new Map([
+  ['exp', SET_CLOCK],
+  ['iat', SET_CLOCK],
+  ['nbf', SET_CLOCK],
+  ['iss', SET_ISSUER],
+  ['aud', SET_CLIENT],
+  ['azp', SET_CLIENT],
+]);
+
+const findRemedy = ({ error, member }: NotedLoginFailure): string =>
+  (error === 'unusable_id_token' && CLAIM_REMEDIES.get(member)) ||
+  (BY_NAME.get(error) ?? NO_REMEDY);
 
 const BY_NAME: ReadonlyMap<string, string> = new Map(Object.entries(REMEDIES));
 

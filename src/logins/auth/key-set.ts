@@ -27,13 +27,20 @@ interface KeySetSource {
   /** Undefined if `url` is always set. */
   readonly metadata?: ProviderMetadata | undefined;
   /** The owner, for the log; defaults to the provider. */
-  readonly owner?: { readonly name: string; readonly advice: string };
+  readonly owner?: {
+    readonly name: string;
+    /** The effect until it was fetched for the first time. */
+    readonly effect: string;
+    readonly advice: string;
+  };
   /** Maximum number of candidates for one token; all by default. */
   readonly maxCandidates?: number;
 }
 
 const PROVIDER = {
   name: "The provider's key set",
+  // In broker mode the gateway checks its own tokens without these keys.
+  effect: "until it is, none of the provider's tokens can be checked, and nobody can log in",
   advice: 'Check OIDC_ISSUER, OIDC_JWKS_URL and the provider.',
 };
 
@@ -83,7 +90,7 @@ export function createKeySet(
     if (failure === undefined) {
       if (wasFailing) log.info(`${owner.name} can be fetched again.`);
     } else if (!wasFailing && !(failure.cause instanceof IssuerMismatch)) {
-      const meanwhile = keys ? 'the last one stays in use' : 'no token can be checked until it is';
+      const meanwhile = keys ? 'the last one stays in use' : owner.effect;
       log.error(`${owner.name} cannot be fetched; ${meanwhile}. ${owner.advice}`, failure);
     }
   }

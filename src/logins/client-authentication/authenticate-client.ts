@@ -207,6 +207,7 @@ export function createClientKeySets(runtime: Runtime, machineClients: MachineCli
       url,
       owner: {
         name: `The key set of a client (${stripUri(url)})`,
+        effect: 'until it is, the client cannot log in',
         advice: 'Check its "jwksUri" in the configuration file, and the outbound network.',
       },
       maxCandidates: MAX_TRIED_KEYS,

@@ -215,6 +215,7 @@ function openKeySet(runtime: BrokerRuntime, issuer: string) {
     metadata: requireSafeKeys(createProviderMetadata(runtime, issuer, SETTING)),
     owner: {
       name: `The key set of an issuer of assertions (${stripUri(issuer)})`,
+      effect: 'until it is, its assertions cannot be checked',
       advice: 'Check ID_JAG_ISSUERS, the issuer, and the outbound network.',
     },
   });

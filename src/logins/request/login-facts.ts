@@ -24,6 +24,8 @@ export type LoginFacts = {
   user?: string;
   /** Issuer of that user; absent if only users of `OIDC_ISSUER` can be meant. */
   issuer?: string;
+  /** The rejected member of the provider's answer, such as a claim of its ID token. */
+  member?: string;
   /** ID of the grant, if the gateway issues its own tokens. */
   grantId?: string;
   /** Requested grant type. */
@@ -173,13 +175,15 @@ export function observeLogins(
   });
 }
 
-function readFacts({ client, user, issuer, grant, grantId }: Reply['facts'] = {}): LoginFacts {
+function readFacts(facts: Reply['facts'] = {}): LoginFacts {
+  const { client, user, issuer, grant, grantId, member } = facts;
   const grantType = GRANT_TYPES_BY_NAME.get(grant);
   return {
     ...(typeof client === 'string' && { client }),
     ...(typeof user === 'string' && { user }),
     ...(grantType && { grant: grantType }),
     ...(typeof issuer === 'string' && { issuer }),
+    ...(typeof member === 'string' && { member }),
     ...(typeof grantId === 'string' && { grantId }),
   };
 }
@@ -220,9 +224,9 @@ const EVENTS: Readonly<Record<EndpointName, AuditEvent>> = {
 
 /** §22.4: failed logins are noted for operators. */
 const noteFailures = (note: NoteLoginFailure): LoginObserver =>
-  function noteFailure({ step, facts: { client }, failure, request: { clientIp: ip } }) {
+  function noteFailure({ step, facts: { client, member }, failure, request: { clientIp: ip } }) {
     if (failure === undefined || step === 'revoke') return;
-    note({ step, ip, client, error: failure.key, message: failure.message });
+    note({ step, ip, client, error: failure.key, message: failure.message, member });
   };
 
 // One line of the log for each login, with user and client, and never the token.
@@ -276,6 +280,8 @@ export interface LoginFailure {
   readonly error: string;
   /** The problem, as reported to the caller or in the log. */
   readonly message: string;
+  /** The rejected member of the provider's answer, such as a claim of its ID token; undefined for other failures. */
+  readonly member?: string | undefined;
 }
 
 /** `call`: the client got a token, which the gateway does not accept. */

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { ErrorKey } from '../../errors/catalogue.ts';
-import { fail } from '../../errors/gateway-error.ts';
+import { fail, failInternal } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { isSessionId } from '../../platform/ids.ts';
@@ -102,10 +102,10 @@ export function createSessions(
     /**
      * The record of an active session of this user, opened on this path: `record.server` may be the name of a view.
      *
-     * @throws GatewayError `internal_error` if the store did not answer: that is never "not found".
+     * @throws GatewayError `store_unavailable` if the store did not answer: that is never "not found".
      */
     find({ session, user, catalog }: SessionCall): SessionRecord | undefined {
-      if ('failure' in session) fail('internal_error', { cause: session.failure });
+      if ('failure' in session) return failInternal(session.failure);
       const { record } = session;
       return record && isOwn(record, user) && record.server === catalog.name ? record : undefined;
     },

@@ -1,6 +1,6 @@
 // §29: tasks that run on this replica, and its heartbeat.
 
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail, failInternal, GatewayError } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
@@ -55,7 +55,7 @@ export function createTaskRuns(
   }
 
   return {
-    /** @throws GatewayError `internal_error` if the store is unavailable. */
+    /** @throws GatewayError `store_unavailable` if the store is unavailable. */
     async start(task: Omit<NewTask, 'onOver'>): Promise<RunningTask> {
       const { key } = task;
       running.set(key, { task: undefined, abort: task.abort });
@@ -70,7 +70,7 @@ export function createTaskRuns(
         await records.create(key, task.record);
       } catch (cause) {
         onOver();
-        throw cause instanceof GatewayError ? cause : new GatewayError('internal_error', { cause });
+        failInternal(cause);
       }
       const started = createRunningTask(runtime, { ...task, onOver }, records, changes);
       running.set(key, { task: started, abort: task.abort });

@@ -137,7 +137,7 @@ export interface TaskOwner {
 
 export type TaskRecords = ReturnType<typeof createTaskRecords>;
 
-/** All methods reject with GatewayError `internal_error` if the store is unavailable. */
+/** All methods reject with GatewayError `store_unavailable` if the store is unavailable. */
 export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
   const { keyPrefix } = config.mcp.sessions;
   const { taskTtlSeconds: ttlSeconds, maxTasksPerUser } = config.mcp.tasks;

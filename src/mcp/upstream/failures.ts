@@ -10,17 +10,17 @@ import type { RawResult } from '../catalog/catalog.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { nameAskerInMessage, type RelayedRequest } from './server-request.ts';
-import { UpstreamError, type UpstreamFailure } from './upstream.ts';
+import { mayBeCarriedOut, UpstreamError, type UpstreamFailure } from './upstream.ts';
 
 /**
- * Creates the result of a failed call of this method: one that the client's model can read, or for methods without such results a
- * JSON-RPC error.
+ * Creates the result of a failed request: one that the client's model can read, or for methods without such results a JSON-RPC
+ * error.
  *
  * @throws GatewayError; rethrows anything that is not a server failure.
  */
 export type ToFailedResult = (
   server: string,
-  method: RelayedRequest['method'],
+  request: Pick<RelayedRequest, 'method' | 'isRepeatable'>,
   thrown: unknown,
   client: { readonly era: Era; readonly capabilities: ClientCapabilities },
 ) => RawResult;
@@ -28,7 +28,8 @@ export type ToFailedResult = (
 export function createToFailedResult({ clock, log }: Runtime): ToFailedResult {
   const warnings = new Map<string, (method: string, thrown: UpstreamError) => void>();
 
-  return function toFailedResult(server, method, thrown, { era, capabilities }) {
+  return function toFailedResult(server, request, thrown, { era, capabilities }) {
+    const { method } = request;
     if (thrown instanceof CallRefusedError) return toErrorResult(method, thrown.message);
     if (!(thrown instanceof UpstreamError)) throw thrown;
     const { failure, jsonRpcError = NO_ERROR } = thrown;
@@ -55,9 +56,15 @@ export function createToFailedResult({ clock, log }: Runtime): ToFailedResult {
       );
     warnings.set(kind, warn);
     warn(method, thrown);
-    return toErrorResult(method, tell(server, thrown.message));
+    const told = tell(server, thrown.message);
+    if (!mayBeCarriedOut(failure)) return toErrorResult(method, told);
+    const mayRepeat = method !== 'tools/call' || request.isRepeatable === true;
+    return toErrorResult(method, `${told} ${mayRepeat ? TRY_AGAIN : CHECK_FIRST}`);
   };
 }
+
+const CHECK_FIRST = 'The call may have been done: check before you repeat it.';
+const TRY_AGAIN = 'Try again in a moment.';
 
 function toErrorResult(method: RelayedRequest['method'], text: string): RawResult {
   if (method !== 'tools/call') failUpstream(text);
@@ -78,7 +85,10 @@ const NO_ERROR: JsonRpcErrorObject = {
   message: 'The server answered with an error.',
 };
 
-/** `tell` is for the client's model, and `reason` continues a sentence about the server; `advice` is for the operator. */
+/**
+ * `tell` says to the client's model what happened, and `reason` continues a sentence about the server; `advice` is for the
+ * operator.
+ */
 const FAILURES: Readonly<
   Record<
     Exclude<UpstreamFailure, 'aborted' | 'error'>,
@@ -90,25 +100,27 @@ const FAILURES: Readonly<
       `${server} is not available now; try again in a moment. The reason: ${reason}.`,
     advice: 'Check that it runs, and its address and credentials in the configuration file.',
   },
+  interrupted: {
+    tell: (server, reason) => `${server} gave no answer: ${reason}.`,
+    advice: 'Its own log, or that of a proxy in front of it, may say why.',
+  },
   timeout: {
-    tell: (server) =>
-      `${server} did not answer in time, and was told to cancel the call. It may have done a part of it.`,
+    tell: (server) => `${server} did not answer in time, and was told to cancel the call.`,
     advice: 'If its calls take that long, raise its "timeout" in the configuration file.',
   },
   session_lost: {
     tell: (server) =>
-      `${server} had lost its session with the gateway, probably because it was restarted. A new one has been opened. This call may or may not have been carried out, and was not sent again: check that before you repeat it.`,
+      `${server} had lost its session with the gateway, probably because it was restarted. A new one has been opened.`,
     advice:
       'It should answer 404 to a session that it does not know (MCP "Session Management"), so that the gateway opens a new session and sends the call again.',
   },
   invalid: {
     tell: (server, reason) =>
-      `${server} gave no valid answer: ${reason}. Call again; if this continues, tell the operator of that server.`,
+      `${server} gave no valid answer: ${reason}. If this continues, tell the operator of that server.`,
     advice: 'Its own log may say why.',
   },
   overloaded: {
-    tell: (server, reason) =>
-      `The gateway gave up the answer of ${server}: ${reason}. Try again in a moment.`,
+    tell: (server, reason) => `The gateway gave up the answer of ${server}: ${reason}.`,
     advice: 'The gateway bounds what answers may take: docs/operations/limits.md "Bounds".',
   },
 };

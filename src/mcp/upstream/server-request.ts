@@ -69,6 +69,8 @@ export interface RelayedRequest {
   readonly params: JsonObject;
   /** The server's own name or URI of the requested item. */
   readonly name?: string;
+  /** For `tools/call`: the tool says that calling it twice does no harm. */
+  readonly isRepeatable?: boolean;
   /** For `resources/read`: as the client knows it. */
   readonly clientUri?: string;
   /** Arguments that are also sent in headers, as header name and value. */

@@ -186,8 +186,10 @@ export type LoginAccess =
 
 /** Why a request to a server failed. */
 export type UpstreamFailure =
-  /** It cannot be reached, ended, or refuses the gateway. */
+  /** It cannot be reached, or refuses the gateway: the request was not sent, or not carried out. */
   | 'unavailable'
+  /** The request was sent, and its process or connection ended without an answer, or a proxy or the server failed (5xx). */
+  | 'interrupted'
   /** It did not answer in time. */
   | 'timeout'
   /** It had lost the session, and did not say whether it carried out the request. There is a new session now. */
@@ -205,10 +207,9 @@ export type UpstreamFailure =
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly failure: UpstreamFailure;
-  /**
-   * The reason alone, without what the gateway does next. For operators: it may name an address, without what could be secret in
-   * it.
-   */
+  /** The reason alone, without what the gateway does next. */
+  readonly reason: string;
+  /** The same for operators: it may name an address, without what could be secret in it. */
   readonly logReason: string;
   /** Like `message`, with `logReason`. */
   readonly logMessage: string;
@@ -230,12 +231,33 @@ export class UpstreamError extends Error {
     const addNext = (words: string) =>
       options.next === undefined ? words : `${words}; ${options.next}`;
     super(addNext(reason), { cause: options.cause });
+    this.reason = reason;
     this.logReason = options.logReason ?? reason;
     this.logMessage = addNext(this.logReason);
     this.failure = failure;
     this.jsonRpcError = options.jsonRpcError;
   }
 }
+
+/** True if there was no answer at all, or one that comes from a server or a proxy that fails. */
+export const isUnanswered = (error: unknown): boolean =>
+  error instanceof UpstreamError && ['unavailable', 'interrupted'].includes(error.failure);
+
+/**
+ * Rethrows the failure of a handshake for the request that waited for it, and was not sent.
+ *
+ * @throws UpstreamError always; rethrows anything that is not one.
+ */
+export function throwAsUnsent(thrown: unknown): never {
+  if (!(thrown instanceof UpstreamError) || !mayBeCarriedOut(thrown.failure)) throw thrown;
+  const { message, logMessage: logReason, cause } = thrown;
+  throw new UpstreamError('unavailable', message, { logReason, cause });
+}
+
+/** True if the server may have carried out a request that failed like this. */
+export const mayBeCarriedOut = (failure: UpstreamFailure): boolean => !UNDONE.has(failure);
+
+const UNDONE: ReadonlySet<UpstreamFailure> = new Set(['unavailable', 'aborted', 'error']);
 
 /**
  * The caller has no credentials for the server. Nothing was sent: this says nothing about the server, and

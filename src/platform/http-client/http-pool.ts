@@ -155,7 +155,8 @@ export interface ResponseHandler {
   onData(bytes: Buffer): void;
   /** The last call, unless `onError` is called. */
   onEnd(): void;
-  onError(error: Error): void;
+  /** `wasSent` is false if nothing of the request can have reached the server. */
+  onError(error: Error, wasSent: boolean): void;
 }
 
 /**
@@ -214,9 +215,9 @@ class PooledConnection {
 
   /** Closes it; a handler that waits for an answer gets the error. */
   end(error: Error): void {
-    const { handler } = this;
+    const { handler, socket } = this;
     this.close();
-    handler?.onError(error);
+    handler?.onError(error, socket !== undefined);
   }
 
   // Calls of the sender of the request.
@@ -262,7 +263,7 @@ class PooledConnection {
       handler?.onEnd();
     } catch (error) {
       // The connection may belong to another request by now, which must not fail because of this.
-      handler?.onError(toError(error));
+      handler?.onError(toError(error), true);
     }
   }
 

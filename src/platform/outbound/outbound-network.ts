@@ -128,12 +128,13 @@ function exchange(
         if (!body.push(bytes)) sent.pause(handler);
       },
       onEnd: () => void body.push(null),
-      onError(error) {
-        reject(error);
-        body.destroy(error);
-      },
+      onError: fail,
     };
-    const end = () => handler.onError(signal?.reason);
+    function fail(error: Error) {
+      reject(error);
+      body.destroy(error);
+    }
+    const end = () => fail(signal?.reason);
     const sent = pool.send(
       {
         method,

@@ -150,7 +150,7 @@ export function createConnectUser(doors: Doors, toFailedResult: ToFailedResult):
   }
 
   const toResult = ({ upstream, caller, method, context }: ConnectCall, thrown: unknown) =>
-    toFailedResult(upstream.config.name, method, thrown, {
+    toFailedResult(upstream.config.name, { method }, thrown, {
       era: context.relay.era,
       capabilities: caller.capabilities,
     });

@@ -144,7 +144,7 @@ export class Exchange
     try {
       this.sent = this.server.pool.send(this, this);
     } catch (cause) {
-      this.end({ kind: 'failed', error: toConnectionError(cause, false) });
+      this.end({ kind: 'failed', error: toConnectionError(cause, 'unsent') });
     }
     // Not kept while the server works: the headers contain a token, and the body may be long.
     this.headers = [];
@@ -200,14 +200,15 @@ export class Exchange
     else this.decoder.finish(() => this.endBody());
   }
 
-  onError(cause: Error): void {
-    if (this.decoder === undefined) this.endBroken(cause);
-    else this.decoder.finish(() => this.endBroken(cause));
+  onError(cause: Error, wasSent: boolean): void {
+    if (this.decoder === undefined) this.endBroken(cause, wasSent);
+    else this.decoder.finish(() => this.endBroken(cause, wasSent));
   }
 
-  private endBroken(cause: Error): void {
+  private endBroken(cause: Error, wasSent: boolean): void {
     const hasAnswered = this.status > 0;
-    const error = toConnectionError(cause, hasAnswered);
+    const progress = hasAnswered ? 'answered' : wasSent ? 'sent' : 'unsent';
+    const error = toConnectionError(cause, progress);
     const isCut = hasAnswered && !(cause instanceof PoolClosed);
     this.outcome = { kind: 'failed', error, isCut };
     this.endMessages();

@@ -7,20 +7,25 @@ import { InvalidResponse } from '../../platform/http-client/read-response.ts';
 import { isObject } from '../../platform/json.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 
-/** Converts a connection failure. */
-export function toConnectionError(cause: unknown, hasAnswered: boolean): UpstreamError {
+/** Converts a connection failure; `progress` is that of the request by then. */
+export function toConnectionError(
+  cause: unknown,
+  progress: 'unsent' | 'sent' | 'answered',
+): UpstreamError {
   const fail = (words: string) => new UpstreamError('invalid', words, { cause });
   // Concerns one request, and not the server as a whole.
   if (cause instanceof InvalidResponse) return fail(`it answered no valid HTTP: ${cause.message}`);
   // The server may have asked for the header (x-mcp-header).
   if (cause instanceof UnsendableHeader)
-    return fail('the request has a header that cannot be sent');
-  if (hasAnswered) return fail('it closed the connection in the middle of its answer');
+    return new UpstreamError('unavailable', 'the request has a header that cannot be sent', {
+      cause,
+    });
+  if (progress === 'answered') return fail('it closed the connection in the middle of its answer');
   const code = findCode(cause) ?? '';
   const known = Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
   const reason = CERTIFICATE.test(code) ? `its certificate is refused (${code})` : known;
   const message = reason ?? `the connection failed${code === '' ? '' : ` (${code})`}`;
-  return new ConnectionError(message, code, cause);
+  return new ConnectionError(message, code, cause, progress === 'sent');
 }
 
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_|_TLS_/;
@@ -55,8 +60,8 @@ export class ConnectionError extends UpstreamError {
   /** This machine has run out of file descriptors, ports or memory, which says nothing about the server. */
   readonly isOwn: boolean;
 
-  constructor(reason: string, code: string, cause: unknown) {
-    super('unavailable', reason, { cause });
+  constructor(reason: string, code: string, cause: unknown, wasSent: boolean) {
+    super(wasSent ? 'interrupted' : 'unavailable', reason, { cause });
     this.isBroken = ['ECONNRESET', 'EPIPE'].includes(code);
     this.isEverybodys = isNobodyThere(code) || code === 'ERR_PROXY_UNREACHABLE' || TLS.test(code);
     this.isOwn = isShortage(code);
@@ -80,7 +85,8 @@ export class RefusalError extends UpstreamError {
   readonly status: number;
 
   constructor(status: number, message: string, logReason?: string) {
-    super('unavailable', message, { logReason });
+    // With 503, a server or a proxy says that it does not handle the request now (RFC 9110 §15.6.4).
+    super(status >= 500 && status !== 503 ? 'interrupted' : 'unavailable', message, { logReason });
     this.status = status;
   }
 }

@@ -4,7 +4,9 @@ import type { Era } from '../../mcp/protocol/revisions.ts';
 import { NOT_STATELESS, readDiscoverResult } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
+  isUnanswered,
   nameOwnSession,
+  throwAsUnsent,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
@@ -260,7 +262,7 @@ function createStreamableHttp(
       if (outcome.kind === 'refused' && isFinal(outcome.status)) throw toRefusal(outcome);
       return outcome;
     } catch (error) {
-      if (error instanceof UpstreamError && error.failure === 'unavailable') throw error;
+      if (isUnanswered(error)) throw error;
       return undefined;
     }
   }
@@ -319,7 +321,9 @@ function createStreamableHttp(
     request(caller, request) {
       const found = findEra(caller);
       return found === undefined
-        ? shakeHands(caller).then((era) => eras[era].request(caller, request, sendOnceMore))
+        ? shakeHands(caller)
+            .catch(throwAsUnsent)
+            .then((era) => eras[era].request(caller, request, sendOnceMore))
         : eras[found].request(caller, request, sendOnceMore);
     },
 

@@ -4,6 +4,7 @@
 
 import {
   CredentialError,
+  isUnanswered,
   type UpstreamCaller,
   UpstreamError,
 } from '../../mcp/upstream/upstream.ts';
@@ -60,11 +61,7 @@ export function createReplaceIfLost(
     } catch (error) {
       if (error instanceof RefusedAlike) return KEPT;
       // Missing credentials, or a missing answer, say nothing about the session.
-      return error instanceof UpstreamError &&
-        !(error instanceof CredentialError) &&
-        error.failure === 'unavailable'
-        ? { kind: 'refused', error }
-        : UNKNOWN;
+      return isAnswered(error) ? { kind: 'refused', error } : UNKNOWN;
     }
   }
 
@@ -103,11 +100,11 @@ class RefusedAlike extends UpstreamError {
 // Determines from a refusal whether a session is lost, so that the request was not run and may be sent again, or may be lost.
 
 /** True if a handshake failed because of the server's answer: a connection failure has a cause. */
-export const isAnswered = (error: unknown): boolean =>
+export const isAnswered = (error: unknown): error is UpstreamError =>
   error instanceof UpstreamError &&
   !(error instanceof CredentialError) &&
   error.cause === undefined &&
-  (error.failure === 'unavailable' || error.failure === 'invalid');
+  (isUnanswered(error) || error.failure === 'invalid');
 
 /**
  * MCP "Session Management": 404 is the answer for a lost session. Some servers answer 400 instead, with an error that names the

@@ -9,6 +9,7 @@ import {
 } from '../../mcp/upstream/envelope.ts';
 import {
   nameOwnSession,
+  throwAsUnsent,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
@@ -176,7 +177,7 @@ export function speakSessionEra(
     } catch (error) {
       if (isAnswered(error) && (await hasChangedEra(caller, 'session')))
         return sendAnew(caller, request);
-      throw error;
+      throwAsUnsent(error);
     }
     for (let attempt = 1; ; attempt += 1) {
       const opening = session.canAsk && questionStreams.hold(caller, session, request);
@@ -194,7 +195,7 @@ export function speakSessionEra(
         return sendAnew(caller, request);
       // The session that replaced it may be another replica's, and lost as well: then the request is sent a third and last time.
       if (isLost && (attempt === 1 || (attempt === 2 && session.isFromStore))) {
-        session = await sessions.replace(caller, session);
+        session = await sessions.replace(caller, session).catch(throwAsUnsent);
         continue;
       }
       if (!isLost && mayBeLost(session, outcome)) await checkSession(caller, session, outcome);

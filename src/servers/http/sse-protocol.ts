@@ -8,6 +8,7 @@ import {
 } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
+  throwAsUnsent,
   type UpstreamCaller,
   UpstreamError,
   type UpstreamRuntime,
@@ -157,7 +158,7 @@ export function createSseProtocol(
     const entry = entries.get(nameSharer(caller)) ?? createEntry(caller);
     entry.users += 1;
     try {
-      return await work(await entry.opening, entry);
+      return await work(await entry.opening.catch(throwAsUnsent), entry);
     } finally {
       entry.users -= 1;
       entry.usedAt = clock.monotonic();
@@ -287,7 +288,8 @@ async function openSseChannel(
       connection.send(caller, text, session, postPath).then(
         (posted) => handlePosted(message, posted),
         (cause: unknown) =>
-          end(
+          endFor(
+            message,
             cause instanceof UpstreamError
               ? cause
               : // Credentials were not available.
@@ -318,18 +320,29 @@ async function openSseChannel(
     tellEnd();
   }
 
+  /** The message was not accepted, and no other can be: the requests before it may be carried out. */
+  function endFor(message: JsonObject, error: UpstreamError) {
+    refuse(message, error);
+    end(error);
+  }
+
+  /** A response of the gateway has the id of the server's request. */
+  function refuse({ id, method }: JsonObject, error: UpstreamError) {
+    if (method !== undefined) rpc.refuse(id, error);
+  }
+
   /** If the server does not accept a message, it does not answer it either. */
-  function handlePosted({ id }: JsonObject, posted: ExchangeEnd) {
-    if (posted.kind === 'failed') end(posted.error);
+  function handlePosted(message: JsonObject, posted: ExchangeEnd) {
+    if (posted.kind === 'failed') endFor(message, posted.error);
     if (posted.kind !== 'refused') return;
     const { status } = posted;
     // The session is lost, or the server itself refuses the token: `initialize` does not reach anything behind the server.
     if (status === 404 || (status === 401 && !isInitialized)) {
-      end(toRefusal(posted));
+      endFor(message, toRefusal(posted));
       return;
     }
     if (status === 401) listener.onUnauthorized();
-    rpc.refuse(id, toRefusal(posted));
+    refuse(message, toRefusal(posted));
   }
 
   await new Promise<void>((resolve, reject) => {
@@ -359,7 +372,9 @@ async function openSseChannel(
         if (how.kind === 'failed') settle(how.error);
         else
           settle(
-            how.kind === 'refused' ? toRefusal(how) : createInvalidError('it ended its stream'),
+            how.kind === 'refused'
+              ? toRefusal(how)
+              : new UpstreamError('unavailable', 'it ended its stream'),
           );
       },
     };

@@ -82,7 +82,7 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
           ? await relay(call, context)
           : await relayThroughDoors(call, context);
     } catch (thrown) {
-      return toFailedResult(upstream.config.name, request.method, thrown, {
+      return toFailedResult(upstream.config.name, request, thrown, {
         era: context.relay.era,
         capabilities: caller.capabilities,
       });

@@ -23,7 +23,7 @@ export type Program = ReturnType<typeof openProgram>;
 
 /** The process that starts the programs of servers. */
 export interface ProgramHost {
-  /** The gateway's environment: its PATH, HOME, USER, LANG and TMPDIR are passed to the server. */
+  /** The gateway's environment: the server gets the variables of `PASSED_ON` from it, and those of proxies. */
   readonly environment: Env;
   /** Inherited file descriptors of the gateway, as `findInheritedFiles` found them. */
   readonly inheritedFiles: readonly number[];
@@ -41,15 +41,16 @@ export function openProgram(
   let processes = 0;
   let strayAnswers = 0;
   let isUnattributedNoted = false;
-  const { env, runAs } = config;
+  const { env, runAs, proxyEnvironment } = config;
   // A user without a system entry has no home folder: the gateway's is used.
   const ofUser: Env =
     runAs === undefined
       ? host.environment
       : { ...host.environment, HOME: runAs.home ?? host.environment.HOME, USER: runAs.name };
+  // An empty variable counts as unset: compose files pass empty variables.
   const passedOn = PASSED_ON.flatMap((name) => {
     const value = ofUser[name];
-    return value === undefined ? [] : [[name, value] as const];
+    return value ? [[name, value] as const] : [];
   });
   const warnOfStrayAnswers = createWarnThrottle(clock, () =>
     log.warn(
@@ -64,7 +65,11 @@ export function openProgram(
     maxBytes: settings.upstreams.maxBytes,
     share,
     /** The complete environment of a process. */
-    environment: { ...Object.fromEntries(passedOn), ...env },
+    environment: {
+      ...Object.fromEntries(passedOn),
+      ...readProxyVariables(host.environment, proxyEnvironment, env),
+      ...env,
+    },
     inheritedFiles: host.inheritedFiles,
     output: createOutputLog(config, log, clock),
     /** The first request to a process, as learned from earlier processes. */
@@ -91,6 +96,31 @@ export function openProgram(
     },
   };
 }
+
+// §18.3: the proxies of the gateway, by the variables that other programs read, too.
+
+const PROXY_VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'].flatMap((name) => [
+  name,
+  name.toLowerCase(),
+]);
+
+/**
+ * `isPassed` is `proxyEnvironment`: true for all of their values, false for none, and undefined for values without user name and
+ * password. A variable that the server's own `env` has is left out in both spellings, since programs differ in which they prefer.
+ */
+function readProxyVariables(environment: Env, isPassed: boolean | undefined, own: Env): Env {
+  if (isPassed === false) return {};
+  const taken = new Set(Object.keys(own).map((name) => name.toUpperCase()));
+  const passedOn = PROXY_VARIABLES.flatMap((name) => {
+    const value = environment[name];
+    if (!value || taken.has(name.toUpperCase())) return [];
+    return [[name, isPassed ? value : value.replace(USER_INFO, '$1')] as const];
+  });
+  return Object.fromEntries(passedOn);
+}
+
+/** Up to the last @, also in a value that is no valid URL: the rest of a password must not remain. */
+const USER_INFO = /^([a-z][a-z\d+.-]*:\/\/)?.*@/is;
 
 // Open files of the gateway that every program would inherit, whichever user it runs as. Node.js opens none this way, but LMDB
 // does with the file of the embedded store, which would then be readable and writable; the gateway's parent process may have done

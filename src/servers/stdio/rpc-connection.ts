@@ -230,10 +230,15 @@ export function createRpcConnection(
     /** In-flight requests. */
     listOpenRequests: openRequests.list,
     waitUntilIdle: openRequests.waitUntilNone,
-    /** The process has ended: in-flight requests fail, and all later ones. */
+    /** The process or the stream has ended: in-flight requests, which may have been carried out, fail, and all later ones. */
     fail(error: UpstreamError) {
       failure = error;
-      openRequests.failAll(error);
+      const { message, logMessage: logReason, cause } = error;
+      openRequests.failAll(
+        error.failure === 'unavailable'
+          ? new UpstreamError('interrupted', message, { logReason, cause })
+          : error,
+      );
     },
   };
 }

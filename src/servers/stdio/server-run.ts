@@ -10,6 +10,7 @@ import {
 } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
+  isUnanswered,
   type UpstreamCaller,
   type UpstreamDescription,
   UpstreamError,
@@ -215,7 +216,7 @@ async function discover(connection: RpcConnection): Promise<UpstreamDescription 
   try {
     result = await connection.ask('server/discover', params, DISCOVER_MS);
   } catch (error) {
-    if (error instanceof UpstreamError && error.failure === 'unavailable') throw error;
+    if (isUnanswered(error)) throw error;
     return undefined;
   }
   return readDiscoverResult(result);

@@ -5,6 +5,7 @@ import {
   choice,
   freeText,
   text,
+  trueOrFalse,
   warnOfBareVariable,
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
@@ -33,8 +34,10 @@ export interface StdioUpstreamConfig extends UpstreamConfig {
   readonly args: readonly string[];
   /** Parts of `args` that are never shown: values of variables, and text that looks like a secret. */
   readonly secretArguments: readonly string[];
-  /** In addition to PATH, HOME, USER, LANG and TMPDIR. Secrets. */
+  /** In addition to the variables that programs get from the gateway. Secrets. */
   readonly env: Readonly<Record<string, string>>;
+  /** Whether it gets the gateway's proxies: true with user name and password, undefined without them, false not at all. */
+  readonly proxyEnvironment: boolean | undefined;
   readonly cwd: string | undefined;
   /** The system user that it runs as; undefined for the gateway's own. */
   readonly runAs: ProgramUser | undefined;
@@ -71,7 +74,12 @@ export const stdioMembers = {
       checkName: (name) =>
         /^[^=\0]+$/.test(name) ? undefined : 'A variable’s name is not empty and has no =.',
     }),
-    'Environment variables, in addition to PATH, HOME, USER, LANG and TMPDIR.',
+    'Environment variables, in addition to those that every program gets, such as PATH and HOME.',
+  ),
+  proxyEnvironment: defineMember(
+    'proxyEnvironment',
+    trueOrFalse,
+    'The gateway’s HTTP_PROXY, HTTPS_PROXY and NO_PROXY: true passes them on with user name and password, false not at all. Without it, they are passed on without user name and password.',
   ),
   cwd: defineMember(
     'cwd',
@@ -110,6 +118,7 @@ export function buildStdio(members: MemberReader): Unnamed<StdioUpstreamConfig> 
     args,
     secretArguments: [...given.flatMap(({ values }) => values), ...findSecretArguments(args)],
     env: read(stdioMembers.env) ?? createRecordShape([]),
+    proxyEnvironment: read(stdioMembers.proxyEnvironment),
     cwd: read(stdioMembers.cwd),
     // Looked up when the server is completed, since RUN_PROGRAMS_AS may apply.
     runAs: undefined,

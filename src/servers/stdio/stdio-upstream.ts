@@ -209,12 +209,12 @@ function createProgramState({ clock, log }: UpstreamRuntime, server: string) {
     /** No process is available; the next start is in `retryMs`. */
     setDown(ended: EndReason, retryMs: number) {
       if (isUp === false) return;
-      const reason = tell(ended, retryMs);
-      log.warn(`The MCP server ${server} is not available: ${reason}`, {
+      log.warn(`The MCP server ${server} is not available: ${tell(ended, retryMs)}`, {
         server,
         ...tellLastWords(ended),
       });
-      set(false, reason);
+      // Without the time until the next start: the state is shown for as long as it lasts.
+      set(false, addAdvice(ended.what, ended));
     },
     /**
      * One process of several, for a user or a session, is unavailable: only its owner is affected. Logged at most once a minute.
@@ -228,17 +228,18 @@ function createProgramState({ clock, log }: UpstreamRuntime, server: string) {
   };
 }
 
-/** Added by `tell`, and soon outdated. */
+/** Added by `tell` to a line of the log. */
 export const NEXT_START = /; it is started again in \d+ s(?:\. |$)/;
 
-/** For places where the message stays visible, or no restart follows. */
+/** For commands, which start nothing again. */
 export const leaveOutNextStart = (message: string): string =>
   message.replace(NEXT_START, (said) => (said.endsWith('. ') ? '. ' : ''));
 
-function tell({ what, advice }: EndReason, retryMs: number) {
-  const said = `${what}; it is started again in ${Math.ceil(retryMs / 1000)} s`;
-  return advice === undefined ? said : `${said}. ${advice}`;
-}
+const tell = (ended: EndReason, retryMs: number) =>
+  addAdvice(`${ended.what}; it is started again in ${Math.ceil(retryMs / 1000)} s`, ended);
+
+const addAdvice = (said: string, { advice }: EndReason) =>
+  advice === undefined ? said : `${said}. ${advice}`;
 
 const tellLastWords = ({ lastWords = [] }: EndReason) =>
   lastWords.length > 0 && { errorOutput: lastWords };

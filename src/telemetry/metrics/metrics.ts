@@ -40,6 +40,7 @@ export interface Metrics {
     status:
       | 'success'
       | 'unavailable'
+      | 'interrupted'
       | 'timeout'
       | 'session_lost'
       | 'invalid'

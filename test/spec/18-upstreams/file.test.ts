@@ -91,6 +91,7 @@ test('§18.1 file: every member of a server with a command is read', async () =>
     command: 'uvx',
     args: ['server', '--fast'],
     env: { TOKEN: 'secret' },
+    proxyEnvironment: false,
     cwd: 'work',
     isolation: 'user',
     maxProcesses: 3,

@@ -75,7 +75,7 @@ test.each([
     await openHttpUpstream({ url: foreign.url, transport: 'sse' }),
   );
   await expect(callTool(upstream, sessionCaller(), 'any')).rejects.toMatchObject({
-    failure: 'invalid',
+    failure: 'unavailable',
     message: 'it names an address at another origin for messages to it',
   });
   expect(posted).toEqual([]);

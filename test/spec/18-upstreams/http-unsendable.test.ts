@@ -25,7 +25,9 @@ test('§18.4 a header that a proxy may not be sent fails the calls that have it,
   );
   const lucky = sessionCaller();
   await expect(callTool(upstream, lucky, 'any')).resolves.toBeDefined();
-  await expect(callTool(upstream, unlucky, 'any')).rejects.toMatchObject({ failure: 'invalid' });
+  await expect(callTool(upstream, unlucky, 'any')).rejects.toMatchObject({
+    failure: 'unavailable',
+  });
   // At the end of the turn, where several are under way.
   const both = await Promise.allSettled([
     callTool(upstream, lucky, 'any'),

@@ -26,7 +26,7 @@ import {
 const REVISIONS = ['2025-03-26', '2025-06-18', '2025-11-25'] as const;
 const DONE = { content: [{ type: 'text', text: 'done' }] };
 const MAY_BE_DONE =
-  's had lost its session with the gateway, probably because it was restarted. A new one has been opened. This call may or may not have been carried out, and was not sent again: check that before you repeat it.';
+  's had lost its session with the gateway, probably because it was restarted. A new one has been opened. The call may have been done: check before you repeat it.';
 
 const textOf = ({ json }: TestResponse): string => json.result.content[0].text;
 

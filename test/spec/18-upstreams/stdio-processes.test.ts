@@ -18,7 +18,7 @@ import {
 const STAYS = "process.stdout.write('here'); setInterval(() => {}, 1000);";
 const STAYS_IN_SPITE = `process.on('SIGTERM', () => {}); ${STAYS}`;
 
-test('§18.3 stdio: a server finds five variables of the gateway and its own, and nothing else', async () => {
+test('§18.3 stdio: a server finds a few variables of the gateway and its own, and nothing else', async () => {
   const stdio = useStdio(
     { ...scripted(), env: { TOKEN: 'of the server', LANG: 'C' } },
     {
@@ -28,6 +28,9 @@ test('§18.3 stdio: a server finds five variables of the gateway and its own, an
         USER: 'gateway',
         LANG: 'en_US.UTF-8',
         TMPDIR: '/tmp',
+        SSL_CERT_FILE: '/etc/ca.pem',
+        NODE_EXTRA_CA_CERTS: '/etc/extra.pem',
+        REQUESTS_CA_BUNDLE: '',
         OIDC_CLIENT_SECRET: 'of the gateway',
         NODE_OPTIONS: '--no-warnings',
       },
@@ -38,10 +41,48 @@ test('§18.3 stdio: a server finds five variables of the gateway and its own, an
     HOME: '/home/of-gateway',
     USER: 'gateway',
     TMPDIR: '/tmp',
+    SSL_CERT_FILE: '/etc/ca.pem',
+    NODE_EXTRA_CA_CERTS: '/etc/extra.pem',
     LANG: 'C',
     TOKEN: 'of the server',
   });
 });
+
+const PROXIES = {
+  HTTPS_PROXY: 'http://user:p%40ss@proxy.example:3128',
+  // Not read by the gateway, which has the other spelling: no valid URL.
+  https_proxy: 'user:p@ss@proxy.example:3128',
+  HTTP_PROXY: 'http://proxy.example:3128',
+  NO_PROXY: 'localhost,.internal.example',
+};
+
+test.each<{ proxyEnvironment: boolean | undefined; env?: Record<string, string>; found: object }>([
+  {
+    proxyEnvironment: undefined,
+    found: {
+      ...PROXIES,
+      HTTPS_PROXY: 'http://proxy.example:3128',
+      https_proxy: 'proxy.example:3128',
+    },
+  },
+  { proxyEnvironment: true, found: PROXIES },
+  { proxyEnvironment: false, found: {} },
+  {
+    proxyEnvironment: true,
+    env: { https_proxy: 'http://own.example:1' },
+    found: {
+      https_proxy: 'http://own.example:1',
+      HTTP_PROXY: PROXIES.HTTP_PROXY,
+      NO_PROXY: PROXIES.NO_PROXY,
+    },
+  },
+])(
+  '§18.3 stdio: with "proxyEnvironment": $proxyEnvironment and env $env, a server finds its proxies',
+  async ({ proxyEnvironment, env = {}, found }) => {
+    const stdio = useStdio({ ...scripted(), proxyEnvironment, env }, { environment: PROXIES });
+    expect(JSON.parse(await callTool(stdio, 'env'))).toEqual(found);
+  },
+);
 
 test('§18.3 stdio: a command runs in "cwd", and no shell reads its arguments', async () => {
   const args = ['-e', 'console.error(process.cwd(), process.argv[1])', '$HOME; echo *'];

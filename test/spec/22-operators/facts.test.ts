@@ -90,6 +90,27 @@ test('§22.4 operators: without servers behind the gateway there are none', asyn
 });
 
 describe('logins that failed', () => {
+  test.each([
+    ['iat', { iat: 32_503_680_000 }, /clock/],
+    ['exp', { exp: 1 }, /clock/],
+    ['iss', { iss: 'https://other.example' }, /OIDC_ISSUER/],
+    ['aud', { aud: 'other-client' }, /OAUTH_CLIENT_ID/],
+    ['sub', { sub: '' }, /^Change what the message names/],
+  ])(
+    '§22.4 operators: an ID token with a wrong %s has the remedy of that claim',
+    async (_member, claims, remedy) => {
+      const { broker, show } = await startOperators();
+      broker.answerLogins(claims);
+      await broker.steps.logIn(await broker.steps.register());
+      await expect
+        .poll(async () => (await failuresOf(show))[0])
+        .toMatchObject({
+          error: 'unusable_id_token',
+          remedy: expect.stringMatching(remedy),
+        });
+    },
+  );
+
   const failuresOf = async (show: (path: string) => Promise<{ json: { failures: object[] } }>) =>
     (await show('/login-failures')).json.failures;
 

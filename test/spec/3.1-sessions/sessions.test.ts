@@ -355,7 +355,12 @@ describe('while the shared store is down', () => {
       }),
     ]) {
       expect(answer.status).toBe(500);
-      expect(answer.json.error).toMatchObject({ code: -32000, message: 'Internal Server Error' });
+      expect(answer.json.error).toMatchObject({
+        code: -32000,
+        message: 'Internal Server Error',
+        data: { details: 'The store of this gateway does not answer. Try again shortly.' },
+      });
+      expect(answer.headers['retry-after']).toBe('1');
       expect(answer.headers['mcp-session-id']).toBeUndefined();
     }
   });
@@ -376,7 +381,11 @@ describe('while the shared store is down', () => {
       }),
     ]) {
       expect(answer.status).toBe(500);
-      expect(answer.json).toEqual({ error: 'server_error', error_description: expect.any(String) });
+      expect(answer.json).toEqual({
+        error: 'server_error',
+        error_description: 'The store of this gateway does not answer. Try again shortly.',
+      });
+      expect(answer.headers['retry-after']).toBe('1');
     }
   });
 

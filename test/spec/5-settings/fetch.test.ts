@@ -251,7 +251,7 @@ describe('a proxy', () => {
   test('§14 that this machine has no more files is no fault of the proxy', () => {
     const shortage = Object.assign(new Error('connect'), { code: 'EMFILE' });
     expect(toProxyError(shortage)).toBe(shortage);
-    expect(toConnectionError(toProxyError(shortage), false)).toMatchObject({ isOwn: true });
+    expect(toConnectionError(toProxyError(shortage), 'unsent')).toMatchObject({ isOwn: true });
   });
 
   test('§14 one that says nothing is left by whoever gives up', async () => {

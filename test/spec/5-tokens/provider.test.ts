@@ -117,6 +117,7 @@ describe('a provider that is out of order', () => {
     expectUnavailable(await send(await token()));
     expect((await gateway.request({ path: '/health/ready' })).status).toBe(503);
     expect(outages()).toHaveLength(1);
+    expect(outages()[0]?.msg).toMatch(/none of the provider's tokens .* nobody can log in/);
 
     gateway.issuer.behave('ok');
     await refreshedAfter(10_000, 'success');

@@ -7,6 +7,16 @@ export interface SseListing {
   readonly tools: readonly unknown[];
   /** Capabilities and instructions, by the headers of the request. */
   describe(headers: IncomingMessage['headers']): object;
+  /** Gets the stream of a `tools/call`, which has no answer otherwise. */
+  onCall?(stream: ServerResponse, message: SseMessage): void;
+  /** The status that refuses a message; undefined to accept it. */
+  refuse?(message: SseMessage): number | undefined;
+}
+
+interface SseMessage {
+  readonly id?: number;
+  readonly method: string;
+  readonly params?: { readonly arguments?: Readonly<Record<string, unknown>> };
 }
 
 /** Closed once the test has ended. */
@@ -31,12 +41,18 @@ export async function serveSse(listing: SseListing): Promise<{ readonly url: str
   async function receive(req: IncomingMessage, res: ServerResponse): Promise<void> {
     let text = '';
     for await (const chunk of req) text += chunk;
-    res.writeHead(202).end();
-    const { id, method } = JSON.parse(text);
-    if (id === undefined) return;
+    const message: SseMessage = JSON.parse(text);
+    const { id, method } = message;
+    const refused = listing.refuse?.(message);
+    res.writeHead(refused ?? 202).end();
+    if (id === undefined || refused !== undefined) return;
     const stream = streams.get(
       new URL(req.url ?? '/', 'http://localhost').searchParams.get('id') ?? '',
     );
+    if (stream !== undefined && method === 'tools/call' && listing.onCall !== undefined) {
+      listing.onCall(stream, message);
+      return;
+    }
     const result = results[method]?.(req.headers);
     const answer = result ? { result } : { error: { code: -32601, message: 'Method not found' } };
     stream?.write(`event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', id, ...answer })}\n\n`);

@@ -27,6 +27,7 @@ export const STDIO_DEFAULTS: StdioUpstreamConfig = {
   args: [],
   secretArguments: [],
   env: {},
+  proxyEnvironment: undefined,
   cwd: undefined,
   runAs: undefined,
   isolation: 'shared',

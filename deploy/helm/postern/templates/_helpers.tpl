@@ -61,6 +61,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if hasKey .Values.settings "METRICS_ENABLED" }}
 {{- fail "settings.METRICS_ENABLED: set metrics.enabled instead" }}
 {{- end }}
+{{- if hasKey .Values.settings "METRICS_PORT" }}
+{{- fail "settings.METRICS_PORT: remove it; ingress and httpRoute keep /metrics from the outside" }}
+{{- end }}
 {{- if hasKey .Values.settings "RUN_PROGRAMS_AS" }}
 {{- fail "settings.RUN_PROGRAMS_AS: set runProgramsAs instead" }}
 {{- end }}

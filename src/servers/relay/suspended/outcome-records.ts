@@ -192,6 +192,7 @@ function parseOutcome(text: string): NextOutcome | undefined {
 
 const FAILURES: Readonly<Record<UpstreamFailure, true>> = {
   unavailable: true,
+  interrupted: true,
   timeout: true,
   session_lost: true,
   invalid: true,
