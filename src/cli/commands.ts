@@ -271,7 +271,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'notify',
     summary: "send a test notification to the operators' webhook",
     description: [
-      'Sends it once, to "notify" in the configuration file, and prints what was answered.',
+      'Sends it once, to "notify" in the configuration file, and says whether it was accepted.',
     ],
     options: {
       config: textOption('FILE', 'mcp.json', 'the configuration file that has the webhook'),

@@ -22,11 +22,14 @@ export async function notify(
       '"notify": { "url": "https://hooks.example.com/postern" }',
     );
   const now = systemClock.now();
-  const message = createMessage('test', 'This is a test of postern notify --test.', {}, now);
+  const message = createMessage(
+    { type: 'test', text: 'This is a test of Postern.', data: {} },
+    now,
+  );
   const network = openOutboundNetwork({ outbound: loadOutbound(process.env) });
   const problem = await sendToWebhook(network.fetch, file.notify, message, now).finally(() =>
     network.close(),
   );
   if (problem !== undefined) throw new CommandError('The notification was not sent:', problem);
-  console.log(`${new URL(file.notify.url).host} has accepted the notification.`);
+  console.log('The webhook has accepted the notification.');
 }

@@ -21,6 +21,7 @@ import { createLockApproval } from '../lock/lock-approval.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { ClientOf } from '../mcp/calls/call.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
+import { LOCKED_ITEMS, type LockedKind } from '../mcp/catalog/approved-items.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createToFailedResult } from '../mcp/upstream/failures.ts';
 import type { Upstream } from '../mcp/upstream/upstream.ts';
@@ -184,23 +185,37 @@ function notifyWhenDown({ notifier }: Runtime, { config: { name }, onStateChange
   });
 }
 
-/** Counts what the lock hides, and notifies operators of it. */
-const createNoteHidden =
-  ({ config, metrics, notifier }: Runtime): Parameters<typeof createLockPolicy>[1] =>
-  (server, kind, item, verdict) => {
-    metrics.recordLockRefusal(server, kind, verdict);
-    const { name, uri, uriTemplate } = isObject(item) ? item : {};
-    const id = [uri, uriTemplate, name].find((one) => typeof one === 'string');
-    const subject = id === undefined ? kind : `${kind} ${id}`;
+/** Counts what the lock hides, and notifies operators of what it hid of a server within some seconds. */
+function createNoteHidden({ config, clock, metrics, notifier }: Runtime) {
+  /** Entries by server. */
+  const noted = new Map<string, Set<string>>();
+
+  function tell(server: string) {
+    const entries = [...(noted.get(server) ?? [])].sort();
+    noted.delete(server);
+    const more = entries.length > MAX_NAMED ? `, and ${entries.length - MAX_NAMED} more` : '';
     notifier.notify({
       kind: 'lock',
-      about: server,
-      text: `The MCP server ${server} has ${
-        verdict === 'new' ? `the new ${subject}` : `changed its ${subject}`
-      }. Users do not see it until it is approved: ${config.server.baseUrl}/admin or postern lock.`,
-      data: { server, kind, id, verdict },
+      about: `${server} ${entries.join()}`,
+      text: `The lock hides what nobody has approved of the MCP server ${server}: ${entries.slice(0, MAX_NAMED).join(', ')}${more}. Approve it with postern lock, or leave it hidden.`,
+      ...(config.admin.groups.length > 0 && { link: `${config.server.baseUrl}/admin` }),
+      data: { server, entries: entries.length },
     });
+  }
+
+  return (server: string, kind: LockedKind, item: unknown, verdict: 'new' | 'changed') => {
+    metrics.recordLockRefusal(server, kind, verdict);
+    if (!notifier.wants('lock')) return;
+    const id = isObject(item) && kind !== 'instructions' ? item[LOCKED_ITEMS[kind].key] : '';
+    const entries = noted.get(server) ?? new Set();
+    if (!noted.has(server)) clock.after(COLLECT_MS, () => tell(server));
+    noted.set(server, entries.add(`${verdict} ${kind} ${id}`.trim()));
   };
+}
+
+/** A list is read item by item. */
+const COLLECT_MS = 5_000;
+const MAX_NAMED = 5;
 
 /** Operators' pages ask for one at a time. */
 const MAX_WAITING_PREVIEWS = 20;

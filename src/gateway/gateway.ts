@@ -198,6 +198,8 @@ export async function createGateway(
     listServers: () => ports.upstreams?.listServers() ?? [],
     async close() {
       life.isShuttingDown = true;
+      // Servers that end with the gateway are not down.
+      runtime.notifier.close();
       server.startDraining();
       const { shutdownDelayMs } = config.server;
       if (shutdownDelayMs > 0 && !life.isUnused) await pause(clock, shutdownDelayMs);

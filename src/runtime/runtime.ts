@@ -11,6 +11,7 @@ import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
 import { createPublicNetwork, type Network } from '../platform/outbound/public-network.ts';
 import { buildNotificationKey } from '../store/keys.ts';
 import { openStore } from '../store/open.ts';
+import { claimOnce } from '../store/records.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import { createLoginSeal, createReplicaSeal } from '../store/seal/secrets.ts';
 import type { Store } from '../store/store.ts';
@@ -101,11 +102,10 @@ export async function openRuntime(
     log,
     fetch,
     claim: (subject, seconds) =>
-      store.compareAndSet(buildNotificationKey(hashSha256(subject)), undefined, '1', seconds),
+      claimOnce(store, buildNotificationKey(hashSha256(subject)), seconds),
   });
 
   async function close() {
-    notifier.close();
     network.close();
     try {
       await closeInTime('store', store.close(), clock);

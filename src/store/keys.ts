@@ -154,7 +154,7 @@ export const buildIdentityKeyName = (month: number) => `identity:key:${month}`;
 export const buildAuditedRenewalKey = defineGlobalKeys('connection:audited');
 
 /** Marks that operators were notified of a subject (§22.7); `hash` is its hash. */
-export const buildNotificationKey = defineGlobalKeys('notification');
+export const buildNotificationKey = defineGlobalKeys('admin:notified');
 
 /** §27: a request for approval of a call; `hash` is the hash of its ID. */
 export const buildApprovalKey = defineGlobalKeys('approval:request');

@@ -240,7 +240,7 @@ export const adminSettings = {
     default: 40,
     summary: "Seconds for which a call waits for an operator's approval.",
     details:
-      'After that, the model is asked to call again, and the call continues to wait. Many clients give up after 60 s without a result. See [Ask before a call runs](asking-first.md).',
+      'After that, the model is asked to call again, and that call waits in turn. Many clients give up after 60 s without a result. See [Ask before a call runs](asking-first.md).',
   }),
   clients: defineSetting('ADMIN_CLIENTS', clientIds, {
     default: [],

@@ -314,13 +314,15 @@ export function createCallApprovals(
       note(request, request.approver, 'used');
       return true;
     },
-    /** `pending`: timeout, or aborted. `gone`: used or expired. */
-    wait: (id: string, waitMs: number, signal: CancelSignal) =>
+    /** `onPending` is called whenever it is found to be undecided. `pending`: timeout, or aborted. `gone`: used or expired. */
+    wait: (id: string, waitMs: number, signal: CancelSignal, onPending: () => void) =>
       waitForOutcome<ApprovalDecision | 'pending' | 'gone'>({
         async look() {
           const request = await find(id);
           if (request === undefined) return 'gone';
-          return request.state === 'pending' ? undefined : request.state;
+          if (request.state !== 'pending') return request.state;
+          onPending();
+          return undefined;
         },
         listen(check) {
           const listener = (decided: string) => {

@@ -14,6 +14,7 @@ import { readExact } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { withoutDefault } from '../../store/keys.ts';
 import {
+  type ApprovalRequest,
   type Approver,
   type CallApprovals,
   type CallToApprove,
@@ -33,7 +34,7 @@ interface Question {
 const MAX_FORM = 2000;
 /** How long a call waits for its user, who has just been sent to the page. */
 const PAGE_WAIT_MS = 300_000;
-/** Clients that wait for a minute at most start anew with each progress notification. */
+/** Some clients give up a minute after the last progress notification. */
 const PROGRESS_EVERY_MS = 10_000;
 
 export function createAskFirst(
@@ -162,6 +163,7 @@ export function createAskFirst(
     if (request === 'taken') return;
     const { item } = call.target;
     const guard = getGuards?.()?.find('approval', item);
+    let isDecided = false;
     if (guard !== undefined) {
       const verdict = await guard.judge({
         value: {
@@ -177,22 +179,23 @@ export function createAskFirst(
       const isRefused = verdict.kind === 'refused';
       const by = { kind: 'guard', name: isRefused ? verdict.by : undefined } as const;
       // A failed guard leaves the decision to operators.
-      if (verdict.hasFailed !== true)
-        await approvals.decide(request.id, isRefused ? 'refused' : 'approved', by);
+      isDecided = verdict.hasFailed !== true;
+      if (isDecided) await approvals.decide(request.id, isRefused ? 'refused' : 'approved', by);
     }
+    if (!isDecided) notifyOperators(question, request);
+    await waitForDecision(question, request.id, 'operator');
+  }
+
+  function notifyOperators(question: Question, { id, expiresAt }: ApprovalRequest) {
+    const { call, asked } = question;
+    const { name, server } = call.target.item;
     notifier.notify({
       kind: 'approvals',
-      about: item.name,
-      text: `${nameCaller(question)} asks to call ${nameTool(call)}. Approve or refuse it within ten minutes: ${config.server.baseUrl}/admin`,
-      data: {
-        id: request.id,
-        tool: item.name,
-        server: item.server,
-        user: asked.owner.sub,
-        client: asked.clientId,
-      },
+      about: id,
+      text: `${nameCaller(question)} asks to call ${nameTool(call)}. Approve or refuse it by ${new Date(expiresAt).toISOString()}:`,
+      link: `${config.server.baseUrl}/admin`,
+      data: { id, tool: name, server, user: asked.owner?.sub, client: asked.clientId },
     });
-    await waitForDecision(question, request.id, 'operator');
   }
 
   // Stored requests.
@@ -217,27 +220,34 @@ export function createAskFirst(
     approver: Approver,
   ): Promise<void> {
     const isOperators = approver === 'operator';
-    const stopTelling = tellProgress(call, isOperators ? WAITING : DECIDE);
+    const waiting = tellProgress(call, isOperators ? WAITING : DECIDE);
     const waitMs = isOperators ? operatorWaitMs : PAGE_WAIT_MS;
-    const outcome = await approvals.wait(id, waitMs, relay.signal).finally(stopTelling);
+    const outcome = await approvals
+      .wait(id, waitMs, relay.signal, waiting.begin)
+      .finally(waiting.end);
     if (relay.signal.aborted) fail('request_cancelled');
     if (outcome === 'refused') return stop(REFUSED(call));
     if (outcome === 'pending') return stop((isOperators ? PENDING : UNDECIDED)(call));
-    if (outcome === 'gone' || !(await approvals.take(id, asked))) return stop(NOT_GOOD);
+    if (outcome === 'gone') return stop(EXPIRED(call));
+    if (!(await approvals.take(id, asked))) return stop(NOT_GOOD);
   }
 
-  /** Tells the client at once, and then regularly, if it wants progress. Returns a function that ends this. */
-  function tellProgress(call: ItemCall, message: Tell): () => void {
+  /** Tells the client of the wait when it begins, and then regularly, if it wants progress. */
+  function tellProgress(call: ItemCall, message: Tell) {
     let told = 0;
     let cancel = () => {};
     function tell() {
       told += 1;
-      // Progress has to increase (MCP, "Progress Flow"): the server's own begins after it, mostly with 1.
+      // Progress has to increase (MCP, "Progress Flow"), and the server's own begins after it: small numbers leave it room.
       call.context.progress(told / 1000, undefined, message(call));
       cancel = clock.after(PROGRESS_EVERY_MS, tell);
     }
-    tell();
-    return () => cancel();
+    return {
+      begin() {
+        if (told === 0 && call.context.relay.wantsProgress) tell();
+      },
+      end: () => cancel(),
+    };
   }
 }
 
@@ -375,6 +385,10 @@ const TELL_LINK = (url: string): Tell =>
   needing(
     `Nothing has been done yet. Show the user this link, which works only for this user, for 10 minutes: ${url} When the user has approved it, call again with exactly the same arguments.`,
   );
+
+const EXPIRED = needing(
+  'The request for it was used by another call, or nobody decided within ten minutes. Nothing was done. Call again to ask anew.',
+);
 
 const NOT_GOOD =
   'The approval in this call belongs to another call, has been used, or has expired, so nothing was done. Call again without it to request a new one.';

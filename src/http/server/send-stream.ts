@@ -218,12 +218,12 @@ export const UNCOUNTED_REPLY_BYTES = 16_384;
 /** Bytes written at once: a slow client's progress shows in steps of this size. */
 const WRITE_BYTES = 65_536;
 
-/** Writes a short reply. The memory of received pieces is freed once they are sent. */
+/** Writes a short reply. The memory of received pieces is freed once all of them are sent. */
 export function writePieces(res: ServerResponse, pieces: readonly Uint8Array[]): void {
   const last = pieces.length - 1;
   for (const [index, piece] of pieces.entries())
     if (index < last) res.write(piece);
-    else res.write(piece, (error) => error ?? freeReceived(pieces));
+    else res.write(piece, createFree(pieces));
 }
 
 /** Like `writePieces`, for any length. Resolves when the last slice was written, though maybe not sent; never if the client is gone. */
@@ -233,16 +233,15 @@ export async function writeSlices(
   counter: Pick<ReplyCounter, 'count'>,
 ): Promise<void> {
   const bytes = countBytes(pieces);
+  const last = pieces.length - 1;
   let counted: CountedTransfer | undefined;
   let written = 0;
-  const lastUses = new Map(pieces.map(({ buffer }, index) => [buffer, index]));
   for (const [index, piece] of pieces.entries())
     for (let at = 0; at < piece.length; at += WRITE_BYTES) {
       const slice = piece.subarray(at, at + WRITE_BYTES);
       written += slice.length;
-      const isLastUse = slice.length + at === piece.length && lastUses.get(piece.buffer) === index;
-      const free = isLastUse ? (error?: Error | null) => error ?? freeReceived([piece]) : undefined;
-      if (res.write(slice, free)) continue;
+      const isLast = index === last && at + WRITE_BYTES >= piece.length;
+      if (res.write(slice, isLast ? createFree(pieces) : undefined)) continue;
       // All of it stays in memory until its last byte is written.
       counted ??= counter.count(bytes);
       await waitUntilWritable(res);
@@ -251,6 +250,11 @@ export async function writeSlices(
     }
   counted?.end();
 }
+
+/** After an error the memory is left to garbage collection: the system may still read it. */
+const createFree = (pieces: readonly Uint8Array[]) => (error?: Error | null) => {
+  if (!error) freeReceived(pieces);
+};
 
 const waitUntilWritable = (res: ServerResponse) =>
   new Promise<void>((resolve) => res.once('drain', () => resolve()));

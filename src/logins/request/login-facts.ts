@@ -306,7 +306,7 @@ const MAX_PER_ADDRESS_AND_HOUR = 20;
 const HOUR_MS = 3_600_000;
 const MAX_TEXT = 500;
 
-export function createLoginFailures({ store, clock, log, notifier }: Runtime) {
+export function createLoginFailures({ config, store, clock, log, notifier }: Runtime) {
   const getSeen = createPeriod(clock, MINUTE_MS, () => new Set<string>());
   const getCounts = createPeriod(clock, HOUR_MS, () => new Map<string, number>());
   const warn = createWarnThrottle(clock, (cause: unknown) =>
@@ -333,9 +333,11 @@ export function createLoginFailures({ store, clock, log, notifier }: Runtime) {
     store.addRecent(LOGIN_FAILURES_KEY, JSON.stringify(noted), BOUNDS).catch(warn);
     notifier.notify({
       kind: 'logins',
-      about: noted.client ?? '',
-      text: `A login ${noted.client === undefined ? '' : `from ${noted.client} `}was refused: ${noted.message}`,
-      data: { step, client: noted.client, error, message: noted.message },
+      // Nothing that a stranger can choose.
+      about: `${step} ${error}`,
+      text: `Logins are refused (${step}: ${error}). The operators' page has the details, under Logins:`,
+      link: `${config.server.baseUrl}/admin`,
+      data: { step, error },
     });
   }
 

@@ -119,7 +119,7 @@ function createCallMetrics({ counts, counter, times, gauge }: Factories) {
   );
   const waitingApprovals = gauge(
     'mcp_approvals_waiting',
-    "Calls that wait for an operator's decision, the same on every replica.",
+    'Requests for approval that no operator has decided yet, the same on every replica.',
   );
   const recordDroppedReplicaMessage = counter(
     'mcp_replica_messages_dropped_total',

@@ -5,8 +5,8 @@ import { defineMember, list, object, type Shape } from '../../config/file/shapes
 import { httpUrl, matching } from '../../config/rules.ts';
 import { NOTIFICATION_KINDS, type NotifyConfig } from './notify.ts';
 
-/** Of Standard Webhooks: 24 to 64 random bytes in base64. */
-const SECRET = /^whsec_(?:[A-Za-z0-9+/]{32,86}={0,2})$/;
+/** Standard Webhooks: 24 to 64 random bytes in base64. */
+const SECRET = /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/;
 
 const members = {
   url: defineMember(

@@ -18,7 +18,7 @@ export function openTestRuntime({
     log: collectLog().log,
     metrics: noMetrics,
     audit: undefined,
-    notifier: { notify() {}, use() {}, close() {} },
+    notifier: { notify() {}, wants: () => false, use() {}, close() {} },
     tracing: undefined,
     fetch: refuse,
     outbound: { isPublic: false, openPublicNetwork: () => noInternet },
