@@ -85,11 +85,16 @@ export class RefusalError extends UpstreamError {
   readonly status: number;
 
   constructor(status: number, message: string, logReason?: string) {
-    // With 503, a server or a proxy says that it does not handle the request now (RFC 9110 §15.6.4).
-    super(status >= 500 && status !== 503 ? 'interrupted' : 'unavailable', message, { logReason });
+    super(wasPerhapsHandled(status) ? 'interrupted' : 'unavailable', message, { logReason });
     this.status = status;
   }
 }
+
+/**
+ * Proxies answer 503, too, when a server ended in the middle of a request; and 301 to 303 may lead to the result of a POST
+ * (RFC 9110 §15.4.4).
+ */
+const wasPerhapsHandled = (status: number) => status >= 500 || (status >= 301 && status <= 303);
 
 export const isUnauthorizedError = (error: unknown): boolean =>
   error instanceof RefusalError && error.status === 401;

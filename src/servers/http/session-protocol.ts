@@ -8,6 +8,7 @@ import {
   traceInHeaders,
 } from '../../mcp/upstream/envelope.ts';
 import {
+  mayBeCarriedOut,
   nameOwnSession,
   throwAsUnsent,
   type Upstream,
@@ -29,7 +30,7 @@ import {
   SUBSCRIBING,
   type SubscriptionChange,
 } from '../transport/session-records.ts';
-import { isUnauthorizedError } from './failures.ts';
+import { isUnauthorizedError, toRefusal } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { ServerListeners } from './listeners.ts';
@@ -210,7 +211,13 @@ export function speakSessionEra(
     outcome: CallOutcome,
   ): Promise<void> {
     const state = await replaceIfLost(caller, session);
-    if (state.kind === 'refused') throw state.error;
+    if (state.kind === 'refused') {
+      // The request itself may have been carried out, whatever the check met afterwards.
+      const wasRefused = outcome.kind === 'refused' && !mayBeCarriedOut(toRefusal(outcome).failure);
+      if (wasRefused || !(state.error instanceof UpstreamError)) throw state.error;
+      const { message, logReason, cause } = state.error;
+      throw new UpstreamError('interrupted', message, { logReason, cause });
+    }
     if (state.kind !== 'replaced') return;
     const answer = outcome.kind === 'refused' ? String(outcome.status) : 'an error';
     const lost = `it answered ${answer} to a session that it had lost, and a new one was opened`;

@@ -116,8 +116,14 @@ function readProxyVariables(environment: Env, isPassed: boolean | undefined, own
     if (!value || taken.has(name.toUpperCase())) return [];
     return [[name, isPassed ? value : value.replace(USER_INFO, '$1')] as const];
   });
-  return Object.fromEntries(passedOn);
+  if (passedOn.length === 0 || taken.has('NO_PROXY')) return Object.fromEntries(passedOn);
+  // The gateway never uses a proxy for this machine (docs/operations/network.md), nor must its programs.
+  const { NO_PROXY, no_proxy = NO_PROXY } = environment;
+  const exempt = no_proxy === '*' ? '*' : [no_proxy, THIS_MACHINE].filter(Boolean).join();
+  return { ...Object.fromEntries(passedOn), NO_PROXY: exempt, no_proxy: exempt };
 }
+
+const THIS_MACHINE = 'localhost,127.0.0.1,::1';
 
 /** Up to the last @, also in a value that is no valid URL: the rest of a password must not remain. */
 const USER_INFO = /^([a-z][a-z\d+.-]*:\/\/)?.*@/is;

@@ -232,8 +232,9 @@ export function createRpcConnection(
     waitUntilIdle: openRequests.waitUntilNone,
     /** The process or the stream has ended: in-flight requests, which may have been carried out, fail, and all later ones. */
     fail(error: UpstreamError) {
-      failure = error;
       const { message, logMessage: logReason, cause } = error;
+      // Later requests are not sent.
+      failure = new UpstreamError('unavailable', message, { logReason, cause });
       openRequests.failAll(
         error.failure === 'unavailable'
           ? new UpstreamError('interrupted', message, { logReason, cause })

@@ -82,7 +82,7 @@ describe('a server that is not there', () => {
     const server = closeAfterTest(await startScriptedHttp('session'));
     server.answer('server/discover', (res) => void res.writeHead(503).end());
     const { upstream } = await openTo({ url: server.url }, { clock });
-    await expect(upstream.describe(caller)).rejects.toMatchObject({ failure: 'unavailable' });
+    await expect(upstream.describe(caller)).rejects.toMatchObject({ failure: 'interrupted' });
     const probes = () => server.count('server/discover') - 1;
     for (const [at, pauseMs] of [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000].entries()) {
       clock.advance(pauseMs - 1);
@@ -246,7 +246,7 @@ describe('a server of which calls fail', () => {
     for (const method of ['tools/call', 'initialize', 'server/discover'])
       server.answer(method, (res) => void res.writeHead(503).end());
     await expect(callTool(upstream, caller, 'any')).rejects.toMatchObject({
-      failure: 'unavailable',
+      failure: 'interrupted',
     });
     await expect.poll(() => upstream.isUp).toBe(false);
   });

@@ -94,6 +94,30 @@ const LOST: readonly {
     start: async () => (await serveHttp('stateless', (res) => sendJson(res, {}, 504))).url,
   },
   {
+    how: 'HTTP server behind a proxy that lost it (503)',
+    says: 'gave no answer: ',
+    start: async () => (await serveHttp('stateless', (res) => sendJson(res, {}, 503))).url,
+  },
+  {
+    how: 'HTTP server that redirects to its result (303)',
+    says: 'gave no answer: ',
+    start: async () =>
+      (await serveHttp('stateless', (res) => res.writeHead(303, { location: '/result' }).end()))
+        .url,
+  },
+  {
+    how: 'HTTP server behind a proxy, which is down afterwards',
+    says: 'gave no answer: ',
+    async start() {
+      const server = await serveHttp('session', (res) => {
+        for (const method of ['ping', 'initialize'])
+          server.answer(method, (later) => sendJson(later, {}, 503));
+        sendJson(res, {}, 502);
+      });
+      return server.url;
+    },
+  },
+  {
     how: 'HTTP server whose answer is no MCP',
     says: 'gave no valid answer: it answered what is no JSON',
     start: async () => (await serveHttp('stateless', (res) => sendJson(res, '{'))).url,
@@ -125,7 +149,7 @@ test.each(ROWS)(
   },
 );
 
-test.each([503, 429, 413])(
+test.each([404, 429, 413])(
   '§18.4 a call that its server did not take (%i) was not done: its client may try again',
   async (status) => {
     const server = await serveHttp('stateless', (res) => sendJson(res, {}, status));

@@ -56,16 +56,25 @@ const PROXIES = {
   NO_PROXY: 'localhost,.internal.example',
 };
 
+const EXEMPT = `${PROXIES.NO_PROXY},localhost,127.0.0.1,::1`;
+/** This machine is never reached by a proxy. */
+const FOUND = { ...PROXIES, NO_PROXY: EXEMPT, no_proxy: EXEMPT };
+
 test.each<{ proxyEnvironment: boolean | undefined; env?: Record<string, string>; found: object }>([
   {
     proxyEnvironment: undefined,
     found: {
-      ...PROXIES,
+      ...FOUND,
       HTTPS_PROXY: 'http://proxy.example:3128',
       https_proxy: 'proxy.example:3128',
     },
   },
-  { proxyEnvironment: true, found: PROXIES },
+  { proxyEnvironment: true, found: FOUND },
+  {
+    proxyEnvironment: true,
+    env: { NO_PROXY: 'own.example' },
+    found: { ...PROXIES, NO_PROXY: 'own.example' },
+  },
   { proxyEnvironment: false, found: {} },
   {
     proxyEnvironment: true,
@@ -73,7 +82,8 @@ test.each<{ proxyEnvironment: boolean | undefined; env?: Record<string, string>;
     found: {
       https_proxy: 'http://own.example:1',
       HTTP_PROXY: PROXIES.HTTP_PROXY,
-      NO_PROXY: PROXIES.NO_PROXY,
+      NO_PROXY: EXEMPT,
+      no_proxy: EXEMPT,
     },
   },
 ])(
