@@ -106,12 +106,12 @@ const LOST: readonly {
         .url,
   },
   {
-    how: 'HTTP server behind a proxy, which is down afterwards',
+    how: 'HTTP server that ends during it, and refuses the gateway afterwards',
     says: 'gave no answer: ',
     async start() {
       const server = await serveHttp('session', (res) => {
-        for (const method of ['ping', 'initialize'])
-          server.answer(method, (later) => sendJson(later, {}, 503));
+        server.answer('ping', (later) => sendJson(later, {}, 404));
+        server.answer('initialize', (later) => sendJson(later, {}, 403));
         sendJson(res, {}, 502);
       });
       return server.url;
