@@ -378,7 +378,7 @@ const DECIDE = needing('It waits for the user’s decision.');
 const WAITING = needing('An operator was asked.');
 
 const PENDING = needing(
-  'An operator was asked and has not decided yet; nothing has been done so far. Call again with exactly the same arguments: the call runs once an operator has approved it, and waits on until then.',
+  'An operator was asked and has not decided yet; nothing has been done so far. Call again with exactly the same arguments: the call runs if an operator has approved it by then, and waits again if not.',
 );
 
 const TELL_LINK = (url: string): Tell =>

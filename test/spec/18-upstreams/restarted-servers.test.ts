@@ -289,7 +289,7 @@ describe('a session that the server may have lost', () => {
     const methods = ['ping', 'tools/call', 'initialize'];
     for (const method of methods) server.refuse(method, LOSSES['503']);
     await expect(call(caller)).rejects.toMatchObject({
-      failure: 'unavailable',
+      failure: 'interrupted',
       message: 'it fails (503)',
     });
     await expect.poll(() => opened.upstream.isUp).toBe(false);
