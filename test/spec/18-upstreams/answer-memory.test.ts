@@ -117,7 +117,9 @@ async function finish({ key, answer }: Called): Promise<number> {
 const expectGivenUp = async ({ answer }: Called) =>
   expect(await answer).toMatchObject({
     isError: true,
-    content: [{ text: expect.stringContaining('this one came the slowest. The call may have been done') }],
+    content: [
+      { text: expect.stringContaining('this one came the slowest. The call may have been done') },
+    ],
   });
 
 test.each([

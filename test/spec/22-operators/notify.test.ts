@@ -170,8 +170,8 @@ test('§22.7 names that others chose become no link, no mention, no markup and n
   expect(words).toContain('log in');
 });
 
-test('§22.7 a webhook that fails gets the same message again, and the log says in the end what is wrong', async () => {
-  const { url, received } = await startWebhook(500, 500, 500);
+/** `told`: what the log says of notifications that could not be sent. */
+async function startWithDownServer(url: string) {
   const clock = manualClock(1_800_000_000_000);
   const server = await serveForTest({ tools: [buildTool('read')] });
   const file = { mcpServers: { files: server.url }, notify: { url } };
@@ -179,6 +179,13 @@ test('§22.7 a webhook that fails gets the same message again, and the log says 
   await gateway.listNames('tools/list');
   await server.close();
   await gateway.call(await gateway.open(), 'tools/call', { name: 'files__read', arguments: {} });
+  const told = () => gateway.log.filter(({ msg }) => msg.includes('could not be sent'));
+  return { gateway, clock, told };
+}
+
+test('§22.7 a webhook that fails gets the same message again, and the log says in the end what is wrong', async () => {
+  const { url, received } = await startWebhook(500, 500, 500);
+  const { clock, told } = await startWithDownServer(url);
   await expect
     .poll(() => {
       clock.advance(60_000);
@@ -186,7 +193,6 @@ test('§22.7 a webhook that fails gets the same message again, and the log says 
     })
     .toBe(3);
   expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
-  const told = () => gateway.log.filter(({ msg }) => msg.includes('could not be sent'));
   await expect.poll(told).toHaveLength(1);
   expect(told()[0]?.msg).toContain('the webhook answered 500');
 });
@@ -194,14 +200,7 @@ test('§22.7 a webhook that fails gets the same message again, and the log says 
 test('§22.7 a webhook that cannot be reached: the log says why, without its address, which is a secret', async () => {
   const { url, close } = await listenOnLoopback(() => {}, 0, '/services/T0/SECRET');
   await close();
-  const clock = manualClock(1_800_000_000_000);
-  const server = await serveForTest({ tools: [buildTool('read')] });
-  const file = { mcpServers: { files: server.url }, notify: { url } };
-  const gateway = await startForTest({ file, clock });
-  await gateway.listNames('tools/list');
-  await server.close();
-  await gateway.call(await gateway.open(), 'tools/call', { name: 'files__read', arguments: {} });
-  const told = () => gateway.log.filter(({ msg }) => msg.includes('could not be sent'));
+  const { gateway, clock, told } = await startWithDownServer(url);
   await expect
     .poll(() => {
       clock.advance(60_000);
