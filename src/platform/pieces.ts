@@ -164,8 +164,9 @@ function copyPiece(piece: Uint8Array): Buffer {
 
 const RECEIVED = Symbol('received');
 
-/** Allocates memory for received bytes, which `freeReceived` may free. */
+/** Allocates memory for received bytes, which `freeReceived` may free unless they are few: these share memory with others. */
 export function allocateReceived(bytes: number): Buffer {
+  if (bytes < LARGE_BYTES) return Buffer.allocUnsafe(bytes);
   const buffer = Buffer.allocUnsafeSlow(bytes);
   Reflect.set(buffer.buffer, RECEIVED, true);
   return buffer;

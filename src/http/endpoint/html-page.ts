@@ -98,10 +98,11 @@ export const ICONS = {
  * Protects a choice against clicks and keys meant for something else: the second half of a double click after a window in front
  * went away, or a key that is held down. The choice appears when the page is in front (indicated by a class that the page's
  * script sets) and the pointer or the keyboard focus has been inside it for a moment, and disappears as soon as one of these
- * ends. Until then, images of the buttons take their place, which Tab reaches but clicks do not: a click would leave the
- * focus inside while other windows come and go. They are pale only while the page is not in front: in front, a moment is all that
- * is missing, and buttons that look disabled would be taken for a choice that is not offered. Uses visibility, because a hidden button takes neither clicks nor focus. Uses an
- * animation, because a transition needs an earlier style, which a page that was never rendered does not have.
+ * ends. Until then, images of the buttons take their place, which Tab reaches but clicks do not: a click would leave the focus
+ * inside while other windows come and go. They are pale only while the page is not in front: in front, a moment is all that is
+ * missing, and buttons that look disabled would be taken for a choice that is not offered. Uses visibility, because a hidden
+ * button takes neither clicks nor focus. Uses an animation, because a transition needs an earlier style, which a page that was
+ * never rendered does not have.
  */
 const CHOICE = `
 .choice-place { display: grid; }

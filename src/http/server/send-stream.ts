@@ -226,7 +226,10 @@ export function writePieces(res: ServerResponse, pieces: readonly Uint8Array[]):
     else res.write(piece, createFree(pieces));
 }
 
-/** Like `writePieces`, for any length. Resolves when the last slice was written, though maybe not sent; never if the client is gone. */
+/**
+ * Like `writePieces`, for any length. Resolves when the last slice was written, though maybe not sent; never if the client is
+ * gone.
+ */
 export async function writeSlices(
   res: ServerResponse,
   pieces: readonly Uint8Array[],

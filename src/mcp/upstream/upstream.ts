@@ -250,9 +250,14 @@ export const isUnanswered = (error: unknown): boolean =>
  */
 export function throwAsUnsent(thrown: unknown): never {
   if (!(thrown instanceof UpstreamError) || !mayBeCarriedOut(thrown.failure)) throw thrown;
-  const { message, logMessage: logReason, cause } = thrown;
-  throw new UpstreamError('unavailable', message, { logReason, cause });
+  throw toOtherFailure(thrown, 'unavailable');
 }
+
+/** The same reason, for another kind of failure. */
+export const toOtherFailure = (
+  { message, logMessage: logReason, cause }: UpstreamError,
+  failure: UpstreamFailure,
+): UpstreamError => new UpstreamError(failure, message, { logReason, cause });
 
 /** True if the server may have carried out a request that failed like this. */
 export const mayBeCarriedOut = (failure: UpstreamFailure): boolean => !UNDONE.has(failure);

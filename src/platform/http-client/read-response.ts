@@ -202,7 +202,7 @@ export class ResponseReader {
     const end = isSized ? Math.min(input.length, at + this.left) : input.length;
     if (isSized) this.left -= end - at;
     if (isSized && this.left === 0) this.state = this.state === 'chunk' ? 'chunk-end' : 'complete';
-    if (this.bodyLength === 0) this.body = allocateBody(input.length - at);
+    if (this.bodyLength === 0) this.body = allocateReceived(input.length - at);
     this.bodyLength += input.copy(this.body, this.bodyLength, at, end);
     return end;
   }
@@ -243,13 +243,6 @@ export class ResponseReader {
     return end + HEAD_END.length;
   }
 }
-
-/** Small bodies share memory with others. */
-const allocateBody = (bytes: number) =>
-  bytes < MIN_FREED ? Buffer.allocUnsafe(bytes) : allocateReceived(bytes);
-
-/** In bytes. */
-const MIN_FREED = 8192;
 
 const CHUNKED = /^chunked$/i;
 /** One of the options of a connection (RFC 9110 §7.6.1). */

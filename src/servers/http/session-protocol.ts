@@ -11,6 +11,7 @@ import {
   mayBeCarriedOut,
   nameOwnSession,
   throwAsUnsent,
+  toOtherFailure,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
@@ -214,9 +215,7 @@ export function speakSessionEra(
     if (state.kind === 'refused') {
       // The request itself may have been carried out, whatever the check met afterwards.
       const wasRefused = outcome.kind === 'refused' && !mayBeCarriedOut(toRefusal(outcome).failure);
-      if (wasRefused || !(state.error instanceof UpstreamError)) throw state.error;
-      const { message, logReason, cause } = state.error;
-      throw new UpstreamError('interrupted', message, { logReason, cause });
+      throw wasRefused ? state.error : toOtherFailure(state.error, 'interrupted');
     }
     if (state.kind !== 'replaced') return;
     const answer = outcome.kind === 'refused' ? String(outcome.status) : 'an error';

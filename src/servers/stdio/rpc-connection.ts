@@ -4,6 +4,7 @@ import {
   GATEWAY_CALLER,
   INTERNAL_ERROR,
   METHOD_NOT_FOUND,
+  toOtherFailure,
   type UpstreamCaller,
   UpstreamError,
   type UpstreamRequest,
@@ -232,13 +233,10 @@ export function createRpcConnection(
     waitUntilIdle: openRequests.waitUntilNone,
     /** The process or the stream has ended: in-flight requests, which may have been carried out, fail, and all later ones. */
     fail(error: UpstreamError) {
-      const { message, logMessage: logReason, cause } = error;
       // Later requests are not sent.
-      failure = new UpstreamError('unavailable', message, { logReason, cause });
+      failure = toOtherFailure(error, 'unavailable');
       openRequests.failAll(
-        error.failure === 'unavailable'
-          ? new UpstreamError('interrupted', message, { logReason, cause })
-          : error,
+        error.failure === 'unavailable' ? toOtherFailure(error, 'interrupted') : error,
       );
     },
   };

@@ -33,11 +33,9 @@ export interface Notification {
   readonly data: JsonObject;
 }
 
-/** Never throws, and nobody waits for it. */
-export type Notify = (notification: Notification) => void;
-
 export interface Notifier {
-  readonly notify: Notify;
+  /** Never throws, and nobody waits for it. */
+  notify(notification: Notification): void;
   /** False if notifications of this kind are not sent. */
   wants(kind: NotificationKind): boolean;
   /** Undefined: nothing is sent. */
