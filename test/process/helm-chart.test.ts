@@ -386,5 +386,5 @@ test('§10 chart: the notes name the address for clients, and the Secret where t
   expect(render({ ...MINIMUM, replicaCount: 1, existingSecret: '' }).notes).toContain(
     'OAUTH_STATE_SECRET',
   );
-  expect(render(MINIMUM).notes).toContain('npx postern doctor https://mcp.example.com');
+  expect(render(MINIMUM).notes).toContain('\n  postern doctor https://mcp.example.com');
 });

@@ -9,7 +9,7 @@ import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { codeBlocks, readPage } from '../support/gateway/documentation-pages.ts';
 import { freePort } from '../support/gateway/ports.ts';
-import { BARE, endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
+import { endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
 import { INSTALLATION_MS } from '../support/tools/npx-tool.ts';
 
 const run = promisify(execFile);
@@ -57,7 +57,11 @@ test('§20.6 systemd: what postern init wrote runs as the page says, with nothin
   const [user = '', ...typed] = install.trim().split('\n').map(locate);
   expect(user).toMatch(/^useradd --system .* postern$/);
   const [, home = ''] = /--home-dir (\S+)/.exec(user) ?? [];
-  await run('sh', ['-euc', typed.join('\n')], { env: { ...BARE }, timeout: INSTALLATION_MS });
+  await run('sh', ['-euc', typed.join('\n')], {
+    // All of the environment: a registry may need an authority of NODE_EXTRA_CA_CERTS.
+    env: { ...process.env, npm_config_prefer_offline: 'true' },
+    timeout: INSTALLATION_MS,
+  });
   await run('chmod', ['-R', 'a-w', opt]);
   // StateDirectory=
   expect(read('StateDirectory')).toEqual(['postern']);
