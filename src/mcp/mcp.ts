@@ -192,7 +192,7 @@ function createMcpEndpoints(
     observer.receive(record);
     const call = new Call(record, catalog, protectedCall, message);
     return {
-      access: eras[record.era].accessSession(request, user),
+      access: eras[record.era].toSessionAccess(request, user),
       run(session) {
         call.session = session;
         return answer(call);
@@ -225,10 +225,10 @@ function createMcpEndpoints(
     const catalog = findCatalog(request);
     const id = getHeader(request, SESSION_HEADER) ?? fail('missing_session_id');
     return {
-      access: sessions.createAccess(id, user, 'read'),
+      access: sessions.toAccess(id, user, 'read'),
       async run(session) {
         const record =
-          sessions.find({ user, session, catalog }) ??
+          sessions.selectOwn({ user, session, catalog }) ??
           (await sessions.failNotFound(id, session, NOT_ENDED));
         if (!(await sessions.end(id, user))) fail(NOT_ENDED);
         catalog.endSession(findStreamOwner({ user, catalog }, record).caller);
@@ -247,10 +247,10 @@ function createMcpEndpoints(
     checkVersionHeader(request);
     if (!acceptsEventStream(request)) fail('not_acceptable');
     return {
-      access: sessions.createAccess(id, user, 'slide'),
+      access: sessions.toAccess(id, user, 'slide'),
       async run(session) {
         const record =
-          sessions.find({ user, session, catalog }) ??
+          sessions.selectOwn({ user, session, catalog }) ??
           (await sessions.failNotFound(id, session, 'session_not_found'));
         const expiresAt = sessions.getExpiry(record);
         // HEAD returns the headers of GET, and must not end the session's open stream.

@@ -110,7 +110,7 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
 
 // §12: the replies to calls that an overloaded process refuses, created once.
 
-interface PreparedRefusal {
+interface OverloadRefusal {
   /** Value of the metrics' label `route`: the path of the endpoint, with the name of its parameter. */
   readonly route: string;
   readonly reply: Reply;
@@ -121,11 +121,14 @@ interface PreparedRefusal {
  * Creates the lookup of refusals, by path or by the part before its parameter. Documents, pages and probes are served: they cost
  * little more than their refusals.
  */
-export function createFindRefusal(endpoints: readonly Endpoint[], securityHeaders: ReplyHeaders) {
+export function createFindOverloadRefusal(
+  endpoints: readonly Endpoint[],
+  securityHeaders: ReplyHeaders,
+) {
   const error = new GatewayError('overloaded', { headers: { 'Retry-After': '1' } });
   // The warning of the overload is logged once.
   const logged = { key: error.key, message: error.message, logLevel: 'debug' as const };
-  const refusals = new Map<string, PreparedRefusal>();
+  const refusals = new Map<string, OverloadRefusal>();
   for (const { kind, path: route, hasParameter, errors, headers: own } of endpoints) {
     if (kind === 'open') continue;
     const reply = { ...renderError(error, errors), error: logged };
@@ -135,7 +138,7 @@ export function createFindRefusal(endpoints: readonly Endpoint[], securityHeader
   }
 
   /** Undefined for requests that are always served. */
-  return function findPreparedRefusal(path: string): PreparedRefusal | undefined {
+  return function findOverloadRefusal(path: string): OverloadRefusal | undefined {
     return refusals.get(path) ?? refusals.get(getFolder(path));
   };
 }

@@ -28,7 +28,7 @@ import {
   toHeaderList,
 } from './headers.ts';
 import { createReceive, type IncomingExchange, inTrace } from './incoming-exchange.ts';
-import { createFindRefusal, createOverload, createRunQueue } from './overload.ts';
+import { createFindOverloadRefusal, createOverload, createRunQueue } from './overload.ts';
 import { DISCARD_MS, hasUnsupportedCoding } from './read-body.ts';
 import { createCanonicalizePath, createRouter, prefersHtml, type Site } from './router.ts';
 import { createReplySender } from './send-reply.ts';
@@ -186,7 +186,7 @@ function createRequestHandler(
   const receive = createReceive(clock, config.http.trustProxy, canonicalizePath);
   const runQueue = createRunQueue(clock);
   const overload = createOverload(runtime, runQueue);
-  const findPreparedRefusal = createFindRefusal(endpoints, securityHeaders);
+  const findOverloadRefusal = createFindOverloadRefusal(endpoints, securityHeaders);
   const checkHost = createHostCheck(config);
   const readOrigin = createReadOrigin(config);
   const { checkProtected, checkPublic, runAgain, challenge } = createRequestChecks(runtime, checks);
@@ -213,11 +213,13 @@ function createRequestHandler(
       return;
     }
     // Preflights are admitted: without them a page cannot read the refusal of its call.
-    const refusal = request.method === 'OPTIONS' ? undefined : findPreparedRefusal(request.path);
-    const isRefused = refusal !== undefined && !overload.tryAdmit(exchange.receivedAt);
+    const ifOverloaded =
+      request.method === 'OPTIONS' ? undefined : findOverloadRefusal(request.path);
+    const refusal =
+      ifOverloaded && !overload.tryAdmit(exchange.receivedAt) ? ifOverloaded : undefined;
     const waiting = connection.waitForUnsentReplies();
     if (waiting !== undefined) await waiting;
-    if (isRefused) {
+    if (refusal !== undefined) {
       metrics.recordOverloadRefusal(refusal.route);
       exchange.reply = refusal.reply;
       exchange.headers = refusal.headers.slice();

@@ -125,7 +125,10 @@ const NO_SESSION_INFO: SessionInfo = {};
 /** An era of the protocol: answers its messages. */
 export interface EraHandler {
   /** The store access for the session that the request names; undefined if the era has none. */
-  accessSession(request: GatewayRequest, user: UserContext | undefined): SessionAccess | undefined;
+  toSessionAccess(
+    request: GatewayRequest,
+    user: UserContext | undefined,
+  ): SessionAccess | undefined;
   /** @throws GatewayError in the era's own terms, synchronously or through the promise. */
   handle(call: Call): McpResponse | Promise<McpResponse>;
 }

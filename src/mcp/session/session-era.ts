@@ -48,8 +48,8 @@ export function createSessionEraHandler(
 
   return {
     // A message of an unknown protocol version does not slide its session.
-    accessSession: (request, user) =>
-      sessions.createAccess(
+    toSessionAccess: (request, user) =>
+      sessions.toAccess(
         getHeader(request, SESSION_HEADER),
         user,
         hasSessionVersion(request) ? 'slide' : 'read',
@@ -60,7 +60,7 @@ export function createSessionEraHandler(
         return isInitialize(message)
           ? beginSession(call, services, closeSession)
           : fail('missing_session_id');
-      const session = sessions.find(call);
+      const session = sessions.selectOwn(call);
       if (session === undefined)
         // A client that sends `initialize` with the id of an expired session follows its instructions, and needs more of them.
         return sessions.failNotFound(

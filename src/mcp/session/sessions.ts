@@ -44,7 +44,7 @@ export function createSessions(
     metrics.recordSessions('expired', await store.sweepSessions());
   }
 
-  async function find(id: string): Promise<SessionRecord | undefined> {
+  async function readRecord(id: string): Promise<SessionRecord | undefined> {
     const access = { sessionId: id, owner: undefined, slideSeconds: undefined };
     const { session } = await store.admitRequest([], access);
     if ('failure' in session) throw session.failure;
@@ -89,7 +89,7 @@ export function createSessions(
      * The store access for the session that a request names: reads it, or slides its expiry. Undefined for an invalid session ID,
      * which never reaches the store.
      */
-    createAccess(
+    toAccess(
       id: string | undefined,
       user: User,
       purpose: 'read' | 'slide',
@@ -100,17 +100,18 @@ export function createSessions(
     },
 
     /**
-     * The record of an active session of this user, opened on this path: `record.server` may be the name of a view.
+     * The record that `toAccess` led to, if the session is active, of this user and opened on this path: `record.server` may be the
+     * name of a view.
      *
      * @throws GatewayError `store_unavailable` if the store did not answer: that is never "not found".
      */
-    find({ session, user, catalog }: SessionCall): SessionRecord | undefined {
+    selectOwn({ session, user, catalog }: SessionCall): SessionRecord | undefined {
       if ('failure' in session) return failInternal(session.failure);
       const { record } = session;
       return record && isOwn(record, user) && record.server === catalog.name ? record : undefined;
     },
 
-    /** Refuses a call whose session `find` has not found, and counts the session if it has expired. @throws GatewayError always. */
+    /** Refuses a call whose session `selectOwn` has not found, and counts the session if it has expired. @throws GatewayError always. */
     async failNotFound(
       id: string,
       session: SessionLookup,
@@ -134,7 +135,7 @@ export function createSessions(
 
     /** The current log level of the user's session; undefined once it has ended. */
     async readLogLevel(id: string, owner: Owner | undefined): Promise<LogSeverity | undefined> {
-      const record = await find(id);
+      const record = await readRecord(id);
       return record && isOwn(record, owner) ? readLogLevel(record.logLevel) : undefined;
     },
 
@@ -145,7 +146,7 @@ export function createSessions(
 
     /** Ends a session of any user. False if there is none. */
     async endAnybodys(id: string): Promise<boolean> {
-      const record = await find(id);
+      const record = await readRecord(id);
       return record !== undefined && end(id, readOwner(record));
     },
 

@@ -96,7 +96,7 @@ export function createStatelessEraHandler(
   };
 
   return {
-    accessSession: () => undefined,
+    toSessionAccess: () => undefined,
     handle(call) {
       const { message } = call;
       if (message.kind === 'notification') return ACCEPTED;

@@ -30,7 +30,7 @@ export function createToFailedResult({ clock, log }: Runtime): ToFailedResult {
 
   return function toFailedResult(server, request, thrown, { era, capabilities }) {
     const { method } = request;
-    if (thrown instanceof CallRefusedError) return toErrorResult(method, thrown.message);
+    if (thrown instanceof CallRefusedError) return toToolErrorOrFail(method, thrown.message);
     if (!(thrown instanceof UpstreamError)) throw thrown;
     const { failure, jsonRpcError = NO_ERROR } = thrown;
     if (failure === 'aborted') fail('request_cancelled');
@@ -39,7 +39,7 @@ export function createToFailedResult({ clock, log }: Runtime): ToFailedResult {
       const jsonRpc = toUrlRequired(server, jsonRpcError, capabilities);
       return jsonRpc.code === URL_REQUIRED
         ? fail('upstream_error', { jsonRpc, facts: { server } })
-        : toErrorResult(method, jsonRpc.message);
+        : toToolErrorOrFail(method, jsonRpc.message);
     }
     // At most one line a minute per server and kind of failure; the number of both does not depend on what callers send.
     const kind = `${server} ${failure}`;
@@ -57,16 +57,17 @@ export function createToFailedResult({ clock, log }: Runtime): ToFailedResult {
     warnings.set(kind, warn);
     warn(method, thrown);
     const told = tell(server, thrown.message);
-    if (!mayBeCarriedOut(failure)) return toErrorResult(method, told);
+    if (!mayBeCarriedOut(failure)) return toToolErrorOrFail(method, told);
     const mayRepeat = method !== 'tools/call' || request.isRepeatable === true;
-    return toErrorResult(method, `${told} ${mayRepeat ? TRY_AGAIN : CHECK_FIRST}`);
+    return toToolErrorOrFail(method, `${told} ${mayRepeat ? TRY_AGAIN : CHECK_FIRST}`);
   };
 }
 
 const CHECK_FIRST = 'The call may have been done: check before you repeat it.';
 const TRY_AGAIN = 'Try again in a moment.';
 
-function toErrorResult(method: RelayedRequest['method'], text: string): RawResult {
+/** A tool tells the model in its result. @throws GatewayError for any other method */
+function toToolErrorOrFail(method: RelayedRequest['method'], text: string): RawResult {
   if (method !== 'tools/call') failUpstream(text);
   return { content: [{ type: 'text', text }], isError: true };
 }

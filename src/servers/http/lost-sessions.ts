@@ -31,7 +31,7 @@ type SessionState =
 const ASK_AGAIN_MS = 5000;
 
 /**
- * `ping` is sent as a trial: in the session, and if it is refused, in the one that may replace it. It may throw an UpstreamError.
+ * `ping` is sent as a probe: in the session, and if it is refused, in the one that may replace it. It may throw an UpstreamError.
  */
 export function createReplaceIfLost(
   clock: Clock,

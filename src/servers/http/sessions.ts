@@ -27,7 +27,7 @@ type Test = (session: ServerSession) => Promise<void>;
 
 /** The beginning and the end of sessions at a server. */
 interface SessionLife {
-  /** `initialize`. In a trial, its outcome has no further effect. */
+  /** `initialize`. In a probe, its outcome has no further effect. */
   readonly initialize: (caller: UpstreamCaller, isTrial?: true) => Promise<ServerSession>;
   /** DELETE. Never rejects. */
   readonly terminate: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
