@@ -7,8 +7,8 @@ import { PASSED_ON } from '../../config/file/expand.ts';
 import type { Env } from '../../config/setting.ts';
 import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
 import { cutPieces, PieceList } from '../../platform/pieces.ts';
+import { findSecretArguments } from '../../platform/secret-texts.ts';
 import { dropTerminalSequences, shorten } from '../../platform/text.ts';
 import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
@@ -58,6 +58,15 @@ export function openProgram(
       { server, count: strayAnswers },
     ),
   );
+  const proxies = readProxyVariables(host.environment, proxyEnvironment, env);
+  const withoutUser = Object.keys(proxies).filter(
+    (name) => USER_INFO.test(host.environment[name] ?? '') && !USER_INFO.test(proxies[name] ?? ''),
+  );
+  if (withoutUser.length > 0)
+    log.info(
+      `The MCP server ${server} gets ${withoutUser.join(', ')} without user name and password. If it cannot reach the network, set "proxyEnvironment": true for it in the configuration file.`,
+      { server },
+    );
   return {
     config,
     clock,
@@ -67,11 +76,15 @@ export function openProgram(
     /** The complete environment of a process. */
     environment: {
       ...Object.fromEntries(passedOn),
-      ...readProxyVariables(host.environment, proxyEnvironment, env),
+      ...proxies,
       ...env,
     },
     inheritedFiles: host.inheritedFiles,
-    output: createOutputLog(config, log, clock),
+    output: createOutputLog(
+      config,
+      findSecretArguments(Object.values(proxies).flatMap((value) => value ?? [])),
+      { log, clock },
+    ),
     /** The first request to a process, as learned from earlier processes. */
     first: FIRST,
     onStrayAnswer() {
@@ -187,9 +200,12 @@ const MIN_SECRET = 6;
 /** Other control characters, line ends except LF, and characters that change the reading direction. */
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]+/g;
 
-function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock) {
-  const { name: server } = config;
-  const secrets = listSecretLines([...Object.values(config.env), ...config.secretArguments]);
+function createOutputLog(
+  { name: server, env, secretArguments }: StdioUpstreamConfig,
+  proxyPasswords: readonly string[],
+  { log, clock }: Pick<UpstreamRuntime, 'log' | 'clock'>,
+) {
+  const secrets = listSecretLines([...Object.values(env), ...secretArguments, ...proxyPasswords]);
   const throttle = createLogThrottle(clock, (kind, leftOut) =>
     log.warn(`${leftOut} more lines of the ${kind} of the server ${server} were left out.`, {
       server,

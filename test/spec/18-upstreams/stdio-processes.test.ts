@@ -94,6 +94,26 @@ test.each<{ proxyEnvironment: boolean | undefined; env?: Record<string, string>;
   },
 );
 
+test('§18.3 stdio: the log names the proxies whose user name and password a server does not get', () => {
+  const { lines } = useStdio(scripted(), { environment: PROXIES });
+  expect(lines.map(({ msg }) => msg)).toContainEqual(
+    expect.stringMatching(
+      /files gets HTTPS_PROXY, https_proxy without user name and password\..* "proxyEnvironment": true/,
+    ),
+  );
+});
+
+test('§18.3 stdio: no line that is logged has the password of a proxy', async () => {
+  const environment = { HTTPS_PROXY: 'http://user:pass%40word@proxy.example:3128' };
+  const stdio = useStdio({ ...scripted(), proxyEnvironment: true }, { environment });
+  const written = [environment.HTTPS_PROXY, 'pass@word was refused'];
+  await callTool(stdio, 'stderr', { lines: written });
+  const told = () => stdio.lines.map(({ msg }) => msg).filter((msg) => msg.startsWith('files: '));
+  await expect
+    .poll(told)
+    .toEqual(['files: http://proxy.example:3128', 'files: [secret] was refused']);
+});
+
 test('§18.3 stdio: a command runs in "cwd", and no shell reads its arguments', async () => {
   const args = ['-e', 'console.error(process.cwd(), process.argv[1])', '$HOME; echo *'];
   const { lines } = useStdio({ args, cwd: '/usr' }, { clock: manualClock() });
