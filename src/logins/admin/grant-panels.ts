@@ -314,9 +314,8 @@ const SESSIONS_TABLE: AdminTable = {
 const CALLERS_TABLE: AdminTable = {
   group: 'people',
   tab: 'Users',
-  title: 'Users without a session',
-  about:
-    'Clients of MCP 2026-07-28 open no session. These users were active in the last 24 hours (accurate to 5 minutes).',
+  title: 'Users',
+  about: 'Users active in the last 24 hours (accurate to 5 minutes).',
   none: 'There are none.',
   rows: 'callers',
   isSearchable: true,
