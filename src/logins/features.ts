@@ -6,6 +6,7 @@ import { createClientOf } from '../mcp/calls/call.ts';
 import { defineFeature, type Given } from '../mcp/feature.ts';
 import type { ConnectionPorts } from '../mcp/upstream/connections.ts';
 import type { ServedFile } from '../mcp/upstream/upstream-config.ts';
+import { createCallPanels } from './admin/call-panels.ts';
 import { createGrantPanels, createSessionPanels } from './admin/grant-panels.ts';
 import { createLoginPanels } from './admin/login-panels.ts';
 import { createProviderAccess, openOwnTokenAccess } from './auth/auth.ts';
@@ -168,6 +169,11 @@ export const sessionPanels = defineFeature({
     }: Pick<Surroundings, 'operated'> & { endSession(id: string): Promise<boolean> },
   ) => ({
     gives: {},
-    ...(operated && { panels: createSessionPanels(runtime, operated, endSession) }),
+    ...(operated && {
+      panels: [
+        ...createSessionPanels(runtime, operated, endSession),
+        ...createCallPanels(runtime, operated),
+      ],
+    }),
   }),
 });

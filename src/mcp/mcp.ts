@@ -13,6 +13,7 @@ import { JSONRPC, toLogMembers } from '../http/endpoint/render-error.ts';
 import { pause } from '../platform/clock.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { truncateForLog } from '../platform/log.ts';
+import { countBytes } from '../platform/pieces.ts';
 import { stripUri } from '../platform/secret-texts.ts';
 import { EVENT_STREAM_HEADERS } from '../platform/text.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -52,7 +53,8 @@ interface CallNeeds
   readonly operated:
     | {
         readonly sealPerson: Callers['sealPerson'];
-        readonly recentCallers: { note: Callers['noteStatelessUser'] };
+        readonly recentCallers: { note: Callers['noteUser'] };
+        readonly calls: { add: Callers['listCall'] } | undefined;
       }
     | undefined;
 }
@@ -65,7 +67,8 @@ export const callFeature = defineFeature({
       ...needs,
       getChallenge: needs.auth.getChallenge,
       sealPerson: operated?.sealPerson,
-      noteStatelessUser: operated?.recentCallers.note,
+      noteUser: operated?.recentCallers.note,
+      listCall: operated?.calls?.add,
       endedGrants: needs.ownTokens?.endedGrants,
     });
   },
@@ -217,7 +220,9 @@ function createMcpEndpoints(
       const error = addChallenge(response.answer.error, getChallenge?.(request.path));
       response = { kind: 'json', answer: { error } };
     }
-    return toReply(response, record.id ?? null, call.sessionInfo, describe);
+    const reply = toReply(response, record.id ?? null, call.sessionInfo, describe);
+    if (record.listed !== undefined) record.listed.bytes = countBody(reply);
+    return reply;
   }
 
   /** Reads the session without sliding it, so that an expired one is counted as such. */
@@ -284,6 +289,10 @@ function createMcpEndpoints(
     });
   }
 }
+
+/** Undefined for a stream. */
+const countBody = ({ body, pieces }: Reply): number | undefined =>
+  body === undefined ? pieces && countBytes(pieces) : Buffer.byteLength(body);
 
 const NOT_ENDED = 'session_to_end_not_found';
 

@@ -2,6 +2,7 @@
 
 import type { Config } from '../config/config.ts';
 import { fail } from '../errors/gateway-error.ts';
+import { createCallList } from '../http/endpoint/admin-calls.ts';
 import type {
   AdminAct,
   AdminPanel,
@@ -28,7 +29,7 @@ import { renderPage } from '../http/endpoint/own-page-parts.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
 import type { ListRefusals } from '../http/limits/refusals.ts';
 import type { ClientOf } from '../mcp/calls/call.ts';
-import { createBoundedMap } from '../platform/bounded-map.ts';
+import { createBoundedMap, createExpiringMap } from '../platform/bounded-map.ts';
 import { describeCause } from '../platform/log.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildTokenClientKey } from '../store/keys.ts';
@@ -53,9 +54,11 @@ export function openOperatorsNotes(
   const { issuer } = auth.provider;
   const known = { issuer, baseUrl: server.baseUrl };
   const people = createPeople(runtime);
+  const calls = admin.listsCalls ? createCallList(runtime) : undefined;
   const personIndex = createPersonIndex(runtime);
   return {
     people,
+    calls,
     personIndex,
     recentCallers: createRecentCallers(runtime, people),
     issuers: { issuer, findIssuerOf: (sub: string) => findIssuerOf(sub, known) },
@@ -93,10 +96,11 @@ export function createOperatorEndpoints(
   panels: readonly AdminPanel[],
 ): readonly Endpoint[] {
   const operators = createOperators(runtime);
+  const isViewedAgain = createIsViewedAgain(runtime);
   const runAudited = createRunAudited(runtime.audit ?? noAudit, operators, clientOf);
 
   /** Nothing is checked before the request is counted. */
-  const createView = ({ path, show }: AdminView): ProtectedEndpoint => ({
+  const createView = ({ path, table, show }: AdminView): ProtectedEndpoint => ({
     ...GUARDED,
     method: 'GET',
     path: API + path,
@@ -107,7 +111,8 @@ export function createOperatorEndpoints(
         // Includes the user or server whose sessions or tools were viewed: the whole query, so that no value hides behind another.
         const whose = WHOSE.flatMap((name) => query.getAll(name)).filter((value) => value !== '');
         const target = path.slice(1) + (whose.length === 0 ? '' : ` of ${whose.join(', ')}`);
-        return runAudited(call, { action: 'show', target }, async () =>
+        const isAgain = table?.follows === true && isViewedAgain(call);
+        return runAudited(call, { action: 'show', target, isAgain }, async () =>
           createJsonReply(200, await show(query, call.user?.sub)),
         );
       },
@@ -155,7 +160,7 @@ export function createOperatorEndpoints(
   ];
 }
 
-const WHOSE = ['user', 'issuer', 'person', 'email', 'group', 'server'] as const;
+const WHOSE = ['user', 'issuer', 'person', 'email', 'group', 'server', 'name'] as const;
 
 const GUARDED = {
   kind: 'protected',
@@ -206,7 +211,7 @@ const createRunAudited = (audit: Audit, operators: Operators, clientOf: ClientOf
   /** @throws GatewayError `operators_only` or `operators_client_only`, or the work's error. */
   async function runAudited(
     { request, user }: ProtectedCall,
-    what: AdminWork,
+    { isAgain, ...what }: AdminWork & { readonly isAgain?: boolean },
     work: PreparedAct['run'],
   ): Promise<Reply> {
     const action = {
@@ -229,8 +234,21 @@ const createRunAudited = (audit: Audit, operators: Operators, clientOf: ClientOf
     if (client === undefined) return refuse('operators_client_only');
     const note = (part: AdminWork) =>
       audit.write({ ...action, client, ...part }, { outcome: 'success' });
-    return audit.run({ ...action, client }, () => work(note));
+    return isAgain ? work(note) : audit.run({ ...action, client }, () => work(note));
   };
+
+const AGAIN_MS = 60_000;
+
+/** The page follows some tables and polls every two seconds: one audit line per minute, operator and query is enough. */
+function createIsViewedAgain({ clock }: Runtime) {
+  const viewed = createExpiringMap<true>('adminViews', clock.monotonic);
+  return function isViewedAgain({ request, user }: ProtectedCall): boolean {
+    const view = JSON.stringify([user?.issuer, user?.sub, request.path, request.query]);
+    if (viewed.get(view)) return true;
+    viewed.set(view, true, clock.monotonic() + AGAIN_MS);
+    return false;
+  };
+}
 
 // §22: panels about the gateway itself.
 

@@ -251,7 +251,10 @@ export const operatorsNotes = defineFeature({
   open: (
     runtime,
     { findIssuerOf }: { readonly findIssuerOf: Parameters<typeof openOperatorsNotes>[1] },
-  ) => ({ gives: { operated: openOperatorsNotes(runtime, findIssuerOf) } }),
+  ) => {
+    const operated = openOperatorsNotes(runtime, findIssuerOf);
+    return { gives: { operated }, ...(operated?.calls && { close: operated.calls.close }) };
+  },
 });
 
 /** Facts for pages, and for clients before they connect. */

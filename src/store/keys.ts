@@ -95,6 +95,10 @@ export const CALLER_LIST_KEY = 'admin:callers';
 /** One of them; `hash` is the hash of the `sub`. */
 export const buildCallerKey = defineGlobalKeys('admin:caller');
 
+/** §22.8: batches of calls, and their list. */
+export const CALLS_LIST_KEY = 'admin:calls';
+export const buildCallsKey = defineGlobalKeys('admin:call-batch');
+
 /** A record of a login; `hash` is the hash of the secret that finds it. */
 export const buildOAuthKey = (kind: string, hash: string) => `oauth:${kind}:${hash}`;
 

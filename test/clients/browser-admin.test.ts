@@ -91,7 +91,7 @@ test('§22.5 operators: a login, sessions, and one that is ended, after a questi
   expect(await page.evaluate('document.activeElement.id')).toBe('ad-sessions');
 
   await listTools(own.service.mcpUrl, accessToken);
-  await page.getByRole('button', { name: 'Without a session' }).click();
+  await page.getByRole('button', { name: 'Users' }).click();
   await expect
     .poll(async () => {
       await page.getByRole('button', { name: 'Find' }).click();
@@ -100,13 +100,13 @@ test('§22.5 operators: a login, sessions, and one that is ended, after a questi
     .toHaveLength(1);
   await page.getByText('last seen just now').waitFor();
 
-  await page.getByRole('button', { name: 'Clients', exact: true }).click();
-  expect(await page.getByRole('button', { pressed: true }).allInnerTexts()).toEqual(['Clients']);
+  await page.getByRole('button', { name: 'Apps', exact: true }).click();
+  expect(await page.getByRole('button', { pressed: true }).allInnerTexts()).toEqual(['Apps']);
   await page.getByRole('button', { name: 'Delete client' }).click();
   await page.getByRole('button', { name: 'Delete it' }).click();
   await page.getByText('There are none.').waitFor();
 
-  await page.getByRole('button', { name: 'Failed logins' }).click();
+  await page.getByRole('button', { name: 'Refused logins' }).click();
   await page.getByText('None in the last seven days.').waitFor();
   await page.getByRole('button', { name: 'Gateway', exact: true }).click();
   await page.getByText(/answers in [\d.]+ ms/).waitFor();
@@ -147,7 +147,7 @@ test('§22.5 operators: names that others chose are text, and hide nothing', asy
   }
   const { page, complaints } = await own.open('/admin', { viewport: { width: 390, height: 844 } });
   await logInToPlayground(page);
-  await page.getByRole('button', { name: 'Clients', exact: true }).click();
+  await page.getByRole('button', { name: 'Apps', exact: true }).click();
   await page.getByText(names[0] ?? '').waitFor();
   const shown = await page.getByRole('heading', { level: 3 }).allInnerTexts();
   expect(shown).toEqual(

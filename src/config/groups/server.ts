@@ -242,6 +242,12 @@ export const adminSettings = {
     details:
       'After that, the model is asked to call again, and that call waits in turn. Many clients give up after 60 s without a result. See [Ask before a call runs](asking-first.md).',
   }),
+  listsCalls: defineSetting('ADMIN_CALLS', flag, {
+    default: true,
+    summary: 'Whether operators see the last 10,000 calls.',
+    details:
+      'Of the last 24 hours: user, client, server, name, outcome, duration and size of the response, never arguments or results. Needs ADMIN_GROUPS. See [Operations](operations/operators.md).',
+  }),
   clients: defineSetting('ADMIN_CLIENTS', clientIds, {
     default: [],
     summary: "Other clients whose tokens the operators' API accepts, such as your scripts.",

@@ -2,7 +2,7 @@
 
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
-import { parseObject } from '../../platform/json.ts';
+import { isStringArray, parseObject } from '../../platform/json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
@@ -14,6 +14,7 @@ import {
 } from '../../store/keys.ts';
 import type { PageRequest, StoredPage } from '../../store/page.ts';
 import type { Owner } from '../../store/store.ts';
+import type { CallList } from './admin-calls.ts';
 import type {
   AdminPage,
   AdminPageRequest,
@@ -30,6 +31,7 @@ export interface Person {
   readonly email?: string;
   /** True if the provider has verified the address; undefined if unknown. */
   readonly emailVerified?: boolean;
+  readonly groups?: readonly string[] | undefined;
 }
 
 type People = ReturnType<typeof createPeople>;
@@ -37,36 +39,49 @@ type People = ReturnType<typeof createPeople>;
 const MAX_NAME = 200;
 /** The maximum length of an address (RFC 5321 §4.5.3.1). */
 const MAX_EMAIL = 320;
+/** Of all groups of a user together. */
+const MAX_GROUPS = 4000;
 
 export function createPeople({ getSeal }: Pick<Runtime, 'getSeal'>) {
   const toSealContext = (context: string) => `person ${context}`;
   return {
-    /** Opening requires the same `context`. Undefined if the token has neither name nor e-mail. */
-    async seal(user: UserContext, context: string) {
+    /** Opening requires the same `context`. Undefined if nothing is known. */
+    async seal(user: Person, context: string) {
       const person = describePerson(user);
-      if (!person.name && !person.email) return undefined;
+      if (Object.keys(person).length === 0) return undefined;
       return (await getSeal()).seal(toSealContext(context), JSON.stringify(person));
     },
     /** Empty if nothing is stored, or it was sealed with a secret that has been removed. */
     async open(sealed: string | undefined, context: string): Promise<Person> {
       if (sealed === undefined) return {};
       const text = (await getSeal()).open(toSealContext(context), sealed);
-      const { name, email, emailVerified } = (text && parseObject(text)) || {};
+      const { name, email, emailVerified, groups } = (text && parseObject(text)) || {};
       return {
         ...(typeof name === 'string' && { name }),
         ...(typeof email === 'string' && { email }),
         ...(typeof emailVerified === 'boolean' && { emailVerified }),
+        ...(isStringArray(groups) && { groups }),
       };
     },
   };
 }
 
 /** The part of a person's data that is stored and shown. */
-const describePerson = ({ name, email, emailVerified }: Person): Person => ({
+export const describePerson = ({ name, email, emailVerified, groups }: Person): Person => ({
   ...(name && { name: name.slice(0, MAX_NAME) }),
   ...(email && { email: email.slice(0, MAX_EMAIL) }),
   ...(email && emailVerified !== undefined && { emailVerified }),
+  ...(groups?.length && { groups: cutGroups(groups) }),
 });
+
+/** The first of them, whole. */
+function cutGroups(groups: readonly string[]): readonly string[] {
+  let left = MAX_GROUPS;
+  return groups.filter((group) => {
+    left -= group.length;
+    return left >= 0;
+  });
+}
 
 /** True if the operator's search text matches the person: the whole user ID, or a part of the e-mail or name. */
 export function matchesPerson(text: string, sub: string | undefined, person: Person): boolean {
@@ -138,7 +153,7 @@ export function createPersonIndex({ store, getSeal }: Runtime) {
 const toOwner = (sub: unknown, issuer: unknown): Owner | undefined =>
   typeof sub === 'string' ? { sub, ...(typeof issuer === 'string' && { issuer }) } : undefined;
 
-// §22.2: users who called without a session within the last day, on any replica, for operators.
+// §22.2: users who called within the last day, on any replica, for operators.
 
 export interface RecentCaller {
   readonly user: Owner;
@@ -167,7 +182,7 @@ export function createRecentCallers(
   const written = createExpiringMap<true>('people', clock.monotonic);
   let trimAt = Number.NEGATIVE_INFINITY;
   const warn = createWarnThrottle(clock, (cause: unknown) =>
-    log.warn("A user without a session could not be noted for the operators' page.", { cause }),
+    log.warn("A user could not be noted for the operators' page.", { cause }),
   );
 
   async function write(user: UserContext) {
@@ -199,6 +214,12 @@ export function createRecentCallers(
       written.set(name, true, clock.monotonic() + PAUSE_MS);
       write(user).catch(warn);
     },
+    /** The person, from the last call that was noted; empty if unknown. */
+    async find(user: Owner): Promise<Person> {
+      const key = buildCallerKey(hashOwner(user));
+      const [caller] = await read(key, (await store.get(key)) ?? '');
+      return caller?.person ?? {};
+    },
     /** The latest caller comes first. */
     async list(request: PageRequest) {
       const { items, next } = await store.readListed(CALLER_LIST_KEY, request);
@@ -215,6 +236,8 @@ export interface FoundPeople {
   readonly people: People;
   readonly personIndex: ReturnType<typeof createPersonIndex>;
   readonly recentCallers: ReturnType<typeof createRecentCallers>;
+  /** Undefined with `ADMIN_CALLS=false`. */
+  readonly calls: CallList | undefined;
   readonly issuers: Issuers;
   readonly clock: Clock;
 }
@@ -293,4 +316,5 @@ export const describeGrantPerson = ({ claims }: UserGrant): Person =>
   describePerson({
     ...(typeof claims.name === 'string' && { name: claims.name }),
     ...readEmail(claims),
+    ...(isStringArray(claims.groups) && { groups: claims.groups }),
   });

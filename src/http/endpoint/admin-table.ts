@@ -1,11 +1,15 @@
 // §22.5: how the operators' page renders a panel's list. The page has one component for all lists; it imports this file, which
 // therefore has no imports.
 
+/** The groups of the side navigation, in its order. */
+export type AdminGroup = 'overview' | 'people' | 'tools' | 'activity';
+
 /**
  * A table of the objects in one member of a panel's response. Values from others are rendered as text, and cannot hide anything.
  */
 export interface AdminTable {
-  /** The name of the tab. */
+  readonly group: AdminGroup;
+  /** The name in the navigation. */
   readonly tab: string;
   readonly title: string;
   /** A sentence or two above the rows. */
@@ -18,10 +22,25 @@ export interface AdminTable {
   readonly count?: string;
   /** True if `?person=` finds a user's rows. */
   readonly isSearchable?: true;
+  /** Beside the search for a user. */
+  readonly filters?: readonly AdminFilter[];
+  /** The page asks for the first rows again every two seconds, while they are in view. */
+  readonly follows?: true;
   /** The first column is the heading of the row. */
   readonly columns: readonly AdminColumn[];
   readonly acts?: readonly AdminTableAct[];
 }
+
+/** A query parameter of the panel that narrows the rows down. */
+export interface AdminFilter {
+  readonly parameter: string;
+  readonly title: string;
+  /** The values to choose from; without them, any text can be entered. */
+  readonly options?: readonly { readonly value: string; readonly title: string }[];
+}
+
+/** The color of a status: text always stands beside it. */
+export type AdminStatus = 'ok' | 'warning' | 'error' | 'off';
 
 export interface AdminColumn {
   readonly title: string;
@@ -32,9 +51,24 @@ export interface AdminColumn {
   /**
    * `text` by default, of which 200 characters are shown; `whole` is text that the gateway itself bounds. List items are shown
    * one below the other. `user` shows the user of the row from `name`, `email`, `user` and `issuer`, and `client` an object with
-   * `title`, `name`, `id` and `version`.
+   * `title`, `name`, `id`, `version` and `redirectHost`. `status` is a dot with text, by `statuses`. `duration` is in
+   * milliseconds, `size` in bytes, and `count` a number.
    */
-  readonly kind?: 'text' | 'whole' | 'code' | 'time' | 'user' | 'client';
+  readonly kind?:
+    | 'text'
+    | 'whole'
+    | 'code'
+    | 'time'
+    | 'user'
+    | 'client'
+    | 'status'
+    | 'duration'
+    | 'size'
+    | 'count';
+  /** By the value of a `status`: `true` and `false` for a boolean. Other values are shown as they are, as `off`. */
+  readonly statuses?: Readonly<
+    Record<string, { readonly status: AdminStatus; readonly title: string }>
+  >;
 }
 
 /** A button in each row, which sends a DELETE after confirmation. */

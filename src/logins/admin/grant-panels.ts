@@ -139,6 +139,7 @@ const NO_GRANTS =
 const USER_COLUMN = { title: 'User', member: 'user', kind: 'user' } as const;
 
 const GRANTS_TABLE: AdminTable = {
+  group: 'people',
   tab: 'Logins',
   title: 'Logins',
   about:
@@ -176,6 +177,7 @@ const GRANTS_TABLE: AdminTable = {
 };
 
 const NO_GRANTS_TABLE: AdminTable = {
+  group: 'people',
   tab: 'Logins',
   title: 'Logins',
   none: 'In proxy mode clients have access tokens from the provider, which the gateway cannot revoke. To lock out a user, block the account at the provider.',
@@ -281,6 +283,7 @@ export function createSessionPanels(
 }
 
 const SESSIONS_TABLE: AdminTable = {
+  group: 'people',
   tab: 'Sessions',
   title: 'Sessions',
   none: 'There are none.',
@@ -309,10 +312,10 @@ const SESSIONS_TABLE: AdminTable = {
 };
 
 const CALLERS_TABLE: AdminTable = {
-  tab: 'Without a session',
-  title: 'Users without a session',
-  about:
-    'Clients of MCP 2026-07-28 open no session. These users were active in the last 24 hours (accurate to 5 minutes).',
+  group: 'people',
+  tab: 'Users',
+  title: 'Users',
+  about: 'Users active in the last 24 hours (accurate to 5 minutes).',
   none: 'There are none.',
   rows: 'callers',
   isSearchable: true,

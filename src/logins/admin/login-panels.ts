@@ -81,7 +81,8 @@ export function createLoginPanels(
 }
 
 const CLIENTS_TABLE: AdminTable = {
-  tab: 'Clients',
+  group: 'people',
+  tab: 'Apps',
   title: 'Registered clients',
   none: 'There are none.',
   rows: 'clients',
@@ -105,7 +106,8 @@ const CLIENTS_TABLE: AdminTable = {
 };
 
 const FAILURES_TABLE: AdminTable = {
-  tab: 'Failed logins',
+  group: 'activity',
+  tab: 'Refused logins',
   title: 'Logins that failed',
   none: 'None in the last seven days.',
   rows: 'failures',

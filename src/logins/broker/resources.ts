@@ -66,7 +66,9 @@ export function readResourceIndicators(
       [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`].includes(resource) ||
       serverUrls.isResource(resource);
     if (!isAccepted)
-      fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp, ${baseUrl}, or the address of a server or view below ${baseUrl}/mcp.` });
+      fail('invalid_target', {
+        details: `The resource must be ${baseUrl}/mcp, ${baseUrl}, or the address of a server or view below ${baseUrl}/mcp.`,
+      });
     resources.push(resource);
   }
   return resources;

@@ -204,6 +204,12 @@ export const createClientDirectory = (store: KeyValue) => ({
     });
     return { items: clients, next };
   },
+  /** The name that the client registered with; undefined for other clients. */
+  async findName(clientId: string): Promise<string | undefined> {
+    if (!isRegisteredClientId(clientId)) return undefined;
+    const client: unknown = parseObject((await store.get(buildClientKey(clientId))) ?? '');
+    return isRegisteredClient(client) ? client.client_name : undefined;
+  },
   /** False if there is none. Its tokens stay valid until they expire, but cannot be refreshed. */
   delete: (clientId: string) => store.deleteListed(CLIENT_LIST_KEY, buildClientKey(clientId)),
 });

@@ -1,6 +1,7 @@
 // A call of POST /mcp: its message, the record that observers read, and its outcome.
 import { catalogue } from '../../errors/catalogue.ts';
 import type { GatewayError } from '../../errors/gateway-error.ts';
+import type { ListedCall } from '../../http/endpoint/admin-calls.ts';
 import type { GetChallenge } from '../../http/endpoint/bearer.ts';
 import type { ProtectedCall } from '../../http/endpoint/endpoint.ts';
 import type { EndedGrants } from '../../http/endpoint/grants.ts';
@@ -165,6 +166,8 @@ export interface CallRecord {
   deniedBy: string | undefined;
   /** Set at the end. */
   outcome: Outcome | undefined;
+  /** For operators (§22.8), once the call has ended. */
+  listed: ListedCall | undefined;
 }
 
 export function createCallRecord(
@@ -205,6 +208,7 @@ export function createCallRecord(
     target: undefined,
     deniedBy: undefined,
     outcome: undefined,
+    listed: undefined,
   };
 }
 
@@ -295,8 +299,10 @@ export interface Callers {
   readonly sealPerson?:
     | ((user: UserContext, sessionId: string) => Promise<string | undefined>)
     | undefined;
-  /** Called with each stateless request of a user; undefined without operators. */
-  readonly noteStatelessUser?: ((user: UserContext) => void) | undefined;
+  /** Called with each call to a tool, prompt or resource that has ended; undefined if no operator sees calls. */
+  readonly listCall?: ((call: ListedCall) => void) | undefined;
+  /** Called with each request of a user; undefined without operators. */
+  readonly noteUser?: ((user: UserContext) => void) | undefined;
   /** Undefined if the gateway does not issue its own tokens. */
   readonly endedGrants?: EndedGrants | undefined;
 }

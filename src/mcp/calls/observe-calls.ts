@@ -1,10 +1,12 @@
 // Observers of calls (metrics, audit log, traces), and the count of running calls.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { ListedCall } from '../../http/endpoint/admin-calls.ts';
 import { getHeader, type UserContext } from '../../http/endpoint/message.ts';
 import { LinkedList } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/keys.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../../telemetry/audit/audit.ts';
@@ -62,14 +64,14 @@ export function joinObservers(
 /** In this order. */
 export function observeCalls(
   runtime: Runtime,
-  { describeUser, noteStatelessUser }: Callers,
+  { describeUser, noteUser, listCall }: Callers,
 ): Required<CallObserver> {
   const { config, clock, log, audit, tracing } = runtime;
   const described = config.audit.claims ? describeUser : undefined;
-  /** Users of the stateless era, who are only visible through their requests. */
-  const noteUsers: CallObserver | undefined = noteStatelessUser && {
-    admit({ era, id, user }) {
-      if (era === 'stateless' && id !== undefined && user !== undefined) noteStatelessUser(user);
+  /** For operators. */
+  const noteUsers: CallObserver | undefined = noteUser && {
+    admit({ id, user }) {
+      if (id !== undefined && user !== undefined) noteUser(user);
     },
   };
   const observers = [
@@ -77,6 +79,7 @@ export function observeCalls(
     countCalls(runtime),
     audit && auditCalls(audit, clock, described),
     noteUsers,
+    listCall && listCalls(listCall, clock),
   ];
   return joinObservers(
     observers.filter((observer) => observer !== undefined),
@@ -127,6 +130,32 @@ const auditCalls = (
     const seconds = (clock.monotonic() - startedAt) / 1000;
     const who = record.user && describeUser?.(record.user);
     audit.write({ ...describeCall(method.item, record), who }, toAuditedEnd(outcome), seconds);
+  },
+});
+
+// §22.8: the same calls, for operators.
+
+const listCalls = (add: (call: ListedCall) => void, clock: Clock): CallObserver => ({
+  end(record) {
+    const { user, clientId, server, subject, method, outcome, startedAt } = record;
+    const kind = method?.item?.kind;
+    if (kind === undefined || outcome === undefined) return;
+    const { outcome: ended, reason } = toAuditedEnd(outcome);
+    const call: ListedCall = {
+      at: clock.now(),
+      user: user?.sub,
+      issuer: user?.issuer,
+      client: clientId,
+      server,
+      kind,
+      name: subject && truncateForLog(kind === 'resource' ? stripUri(subject) : subject),
+      outcome: ended,
+      reason,
+      ms: Math.round(clock.monotonic() - startedAt),
+      bytes: undefined,
+    };
+    record.listed = call;
+    add(call);
   },
 });
 

@@ -20,6 +20,8 @@ export const CAPACITY = {
   tokenPaths: 1_000,
   /** Verified operator tokens, so that the page also works while the store is down. */
   operatorTokens: 1_000,
+  /** Views of operators that are in the audit log, each for a minute. */
+  adminViews: 1_000,
   /** Registered clients whose registration was renewed recently. */
   renewedClients: 10_000,
   /** Client ID metadata documents, failed fetches of them, and their keys: this many each. */

@@ -19,7 +19,7 @@ export type AuditEvent =
   /** Reports that earlier lines could not be written. */
   | 'gap';
 
-type AuditOutcome =
+export type AuditOutcome =
   /** With `AUDIT_REQUIRED`: the action is about to run; a second line has its outcome. */
   | 'started'
   | 'success'

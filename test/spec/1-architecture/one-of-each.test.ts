@@ -401,12 +401,15 @@ describe('a feature with an endpoint and a panel', () => {
     // @ts-expect-error
     isRow<AdminPanel>({ method: 'POST', path: '/tea', show: () => ({}) });
     const table: AdminTable = {
+      group: 'tools',
       tab: 'Tea',
       title: 'Tea',
       none: 'None.',
       rows: 'pots',
       columns: [],
     };
+    // @ts-expect-error
+    isRow<AdminTable>(leaveOut(table, 'group'));
     // @ts-expect-error
     isRow<AdminTable>(leaveOut(table, 'tab'));
     // @ts-expect-error

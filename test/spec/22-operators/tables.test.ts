@@ -1,6 +1,6 @@
 // §22.5: the lists that the operators' page draws alike.
 import { expect, test } from 'vitest';
-import { stateless } from '../../support/clients/stateless.ts';
+import { callTool, stateless } from '../../support/clients/stateless.ts';
 import { useFresh } from '../../support/lifetimes.ts';
 import { ask, logInBy, PAGE, startOperatedGateways } from '../../support/oauth/operator-logins.ts';
 
@@ -11,6 +11,7 @@ const own = useFresh(() => startOperatedGateways());
 /** Members that only some rows have. */
 const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   '/sessions': ['server'],
+  '/calls': ['server', 'reason'],
   '/grants': ['refreshedAt', 'renewedAt', 'renewalFailsSince'],
 };
 
@@ -31,6 +32,9 @@ test('§22.5 operators: each column of a table is a member of the rows that the 
   await own.gateway.open({ token });
   expect((await stateless(own.gateway, 'tools/list', {}, { token })).status).toBe(200);
 
+  await callTool(own.gateway, 'service_ping', { message: 'hello' }, { token });
+  own.clock.advance(1000);
+
   const { tables } = (await ask(own, access, '/tables')).json;
   const seen = new Map<string, unknown>();
   for (const { path, tab, rows, columns } of tables) {
@@ -45,10 +49,11 @@ test('§22.5 operators: each column of a table is a member of the rows that the 
     seen.set(tab, members[0]);
   }
   expect(Object.fromEntries(seen)).toEqual({
-    Clients: 'name',
-    'Failed logins': 'error',
+    Apps: 'name',
+    Calls: 'item',
     Logins: 'user',
+    'Refused logins': 'error',
     Sessions: 'user',
-    'Without a session': 'user',
+    Users: 'user',
   });
 });

@@ -6,6 +6,7 @@ export const createTeaPanel = (minutes: number): AdminPanel => ({
   path: '/tea',
   show: () => ({ pots: [{ name: 'green', minutes }] }),
   table: {
+    group: 'tools',
     tab: 'Tea',
     title: 'Pots of tea',
     none: 'There are none.',

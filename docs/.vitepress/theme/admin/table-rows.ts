@@ -17,26 +17,41 @@ export const nameRow = ({ id }: Row, at: number): string | number =>
   typeof id === 'string' ? id : at;
 
 /** The lines of a column; none where the row has no such member. */
-export function listTexts(row: Row, { member, kind, none }: AdminColumn): readonly string[] {
-  if (kind === 'user') return nameUser(row);
-  const value = member
-    .split('.')
-    .reduce<unknown>((at, name) => (isRow(at) ? at[name] : undefined), row);
+export function listTexts(
+  row: Row,
+  { member, kind, none, statuses }: AdminColumn,
+): readonly string[] {
+  if (kind === 'user') return nameUser(row, none);
+  const value = readMember(row, member);
   if (value === undefined || value === null || value === '')
     return none === undefined ? [] : [none];
   if (kind === 'client') return [nameClient(value) ?? none ?? ''];
   if (kind === 'time') return [String(value)];
   if (kind === 'whole') return [escapeUnseen(String(value))];
+  if (kind === 'duration') return [`${value} ms`];
+  if (kind === 'size') return [showSize(Number(value))];
+  if (kind === 'status') return [statuses?.[String(value)]?.title ?? showText(String(value))];
   return (Array.isArray(value) ? value : [value]).map((one) => {
     if (typeof one === 'boolean') return one ? 'yes' : 'no';
     return showText(String(one));
   });
 }
 
+const readMember = (row: Row, member: string): unknown =>
+  member.split('.').reduce<unknown>((at, name) => (isRow(at) ? at[name] : undefined), row);
+
+/** The color of a status; undefined for other columns. */
+export const findStatus = (row: Row, { member, kind, statuses }: AdminColumn) =>
+  kind === 'status' ? (statuses?.[String(readMember(row, member))]?.status ?? 'off') : undefined;
+
+const showSize = (bytes: number): string =>
+  bytes < 1000 ? `${bytes} B` : `${(bytes / 1000).toPrecision(3)} KB`;
+
 /** As much as is known, and the user ID beside it. */
-function nameUser(row: Row): readonly string[] {
+function nameUser(row: Row, none: string | undefined): readonly string[] {
   const { emailVerified } = row;
   const [user, issuer, name, email] = USER.map((member) => readText(row, member));
+  if (user === undefined && none !== undefined) return [none];
   const person: Named = {
     ...(user !== undefined && { user }),
     ...(issuer !== undefined && { issuer }),
