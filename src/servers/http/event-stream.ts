@@ -191,7 +191,7 @@ export function createEventCursor(rememberedIds: number) {
     },
     /** The id after which the server should continue; undefined if the stream cannot be resumed. */
     lastId: () => last,
-    /** How long the server wants clients to wait, in milliseconds; undefined if it did not say. */
+    /** Milliseconds that the server wants clients to wait; undefined if it did not say. */
     retryMs: () => retry,
   };
 }

@@ -26,7 +26,7 @@ export interface HttpUpstreamConfig extends UpstreamConfig {
   readonly ca: string | undefined;
   /** True if cookies that the server sets in a session are sent back in that session. */
   readonly cookies: boolean;
-  /** How the server learns who is calling (§18.6). */
+  /** Tells the server who is calling (§18.6). */
   readonly auth: UpstreamAuth;
 }
 

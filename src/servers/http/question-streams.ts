@@ -151,7 +151,7 @@ interface QuestionPlace {
   readonly session: ServerSession;
 }
 
-/** How long another replica has to say that it can answer. */
+/** Milliseconds in which another replica has to say that it can answer. */
 const LOOKING_MS = 2000;
 
 /** The name of a place in messages between replicas; undefined if no other replica knows the place. */

@@ -329,7 +329,7 @@ function createResumption(
   let isOver = false;
   const attempts = createAttempts(clock, pauseAfter);
   let stopStream = () => {};
-  /** How the call ends if the server does not resume its stream. */
+  /** The outcome of the call if the server does not resume its stream. */
   let broken: ExchangeEnd | undefined;
 
   function comeBack() {

@@ -244,7 +244,7 @@ export function createRpcConnection(
 
 const OWN: RequestHandlers = { caller: GATEWAY_CALLER };
 
-/** How a received message was handled. */
+/** The outcome of a received message. */
 interface Received {
   /** False for a value that is not a message. */
   readonly isMessage: boolean;

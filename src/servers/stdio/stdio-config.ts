@@ -36,7 +36,7 @@ export interface StdioUpstreamConfig extends UpstreamConfig {
   readonly secretArguments: readonly string[];
   /** Variables in addition to those that programs get from the gateway. The values are secrets. */
   readonly env: Readonly<Record<string, string>>;
-  /** Whether the program gets the gateway's proxies: true with user name and password, undefined without them, false not at all. */
+  /** The gateway's proxies that the program gets: with user name and password if true, without them if undefined, none if false. */
   readonly proxyEnvironment: boolean | undefined;
   readonly cwd: string | undefined;
   /** The system user that the program runs as; undefined for the gateway's own. */
@@ -45,7 +45,7 @@ export interface StdioUpstreamConfig extends UpstreamConfig {
   readonly isolation: 'shared' | 'user' | 'session';
   /** Maximum number of processes; not used for a shared process. */
   readonly maxProcesses: number;
-  /** How long a user's process may stay idle before it ends. */
+  /** Time without a call after which a user's process ends. */
   readonly idleSeconds: number;
 }
 
