@@ -278,7 +278,7 @@ function describe(row: PlacedRow, nearest: string | undefined, isPersonal: boole
 
 // §18.9: reports when a pattern of the current configuration file no longer matches anything.
 
-/** The kinds of item that patterns apply to. */
+/** The kinds of item whose patterns are checked. */
 const KINDS = ['tools', 'prompts'] as const;
 /** Maximum number of lists for servers with lists per user: those of the most recent users. */
 const MAX_LISTS = 100;
