@@ -1,4 +1,4 @@
-// §18.7, §22.4, §22.6: a server's content as operators approve it.
+// §18.7, §22.4, §22.6: a server's content in the form that operators approve.
 
 import {
   LOCKED_ITEMS,
@@ -12,7 +12,7 @@ import { type Upstream, type UpstreamCaller, UpstreamError } from '../mcp/upstre
 import { type FetchedList, fetchList } from './fetch-list.ts';
 
 /**
- * The server's current content, as it would be approved.
+ * The server's current content, in the form in which it would be approved.
  *
  * @throws UpstreamError also for a list that was cut, which cannot be approved.
  */
@@ -39,8 +39,8 @@ export const readInstructions = (text: string | undefined): string | undefined =
   text?.trim() === '' ? undefined : text;
 
 /**
- * §22.4: the lock holds hashes only. If an item differs from its approved version, the version that this process last saw approved
- * is kept, so that operators can compare both. It holds no more items than the server lists.
+ * §22.4: the lock contains only hashes. If an item differs from its approved version, the version that this process last saw
+ * approved is kept, so that operators can compare both. No more items are kept than the server lists.
  */
 export class LastApproved {
   private readonly server: string;
@@ -51,7 +51,7 @@ export class LastApproved {
     this.server = server;
   }
 
-  /** Notes that the list `before` is replaced by `next`. */
+  /** Called when the list `before` is replaced by `next`. */
   note(
     lock: Lock,
     kind: LockedItemKind,

@@ -1,4 +1,4 @@
-// §18.2: the built-in catalogue among the servers: first in order, without a prefix.
+// §18.2: the built-in catalogue in its place among the servers: first in order, without a prefix.
 import type { Cursor } from '../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../mcp/catalog/content.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
@@ -12,27 +12,27 @@ import { BUILT_IN, type Entry } from './prepare-list.ts';
 
 export interface BuiltIn {
   readonly catalog: OwnCatalog;
-  /** All pages. The entries are the same objects as long as the catalogue's list is unchanged. */
+  /** Lists all pages. The entries are the same objects as long as the catalogue's list is unchanged. */
   list(kind: ListKind, context: CallerContext): Promise<BuiltInList>;
-  /** The list as it last was. */
+  /** The list as it was last seen. */
   peek(kind: ListKind): BuiltInList;
-  /** Lists that never change, once they have been requested. */
+  /** Lists that never change, from their first request on. */
   readonly fixed: ReadonlyMap<ListKind, BuiltInList>;
 }
 
 interface BuiltInList {
   readonly entries: readonly Entry[];
   readonly byName: ReadonlyMap<string, Entry>;
-  /** How long the list may be cached, and for whom; applies to all of its pages. */
+  /** The lifetime and scope of the cached list; applies to all of its pages. */
   readonly cache: CacheHint;
 }
 
 const ALWAYS: CacheHint = { ttlMs: Number.POSITIVE_INFINITY, scope: 'public' };
-/** For a page without a hint. */
+/** The cache hint of a page without one. */
 const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
 const EMPTY: BuiltInList = { entries: [], byName: new Map(), cache: ALWAYS };
 
-/** For a catalogue whose cursors form a cycle. */
+/** Limit for a catalogue whose cursors form a cycle. */
 const MAX_PAGES = 1_000;
 
 export function createBuiltIn(catalog: OwnCatalog): BuiltIn {
@@ -66,7 +66,7 @@ const toList = (entries: readonly Entry[], cache: CacheHint): BuiltInList => ({
   cache,
 });
 
-/** True if its list is the same for all callers at any time. */
+/** True if the catalogue's list is always the same, for all callers. */
 export const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
   catalog.isFixed(kind) || !hasList(catalog, kind);
 
@@ -113,7 +113,7 @@ function createEntry(kind: ListKind, object: object): Entry {
   };
 }
 
-// §26.2: the built-in catalogue as guards let it pass.
+// §26.2: the built-in catalogue after its guards.
 
 /** A list of the built-in catalogue, as guards see it: its names are the same on all paths. */
 export const toJudgedKind = (kind: ListKind): JudgedKind => ({

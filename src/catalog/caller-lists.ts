@@ -1,5 +1,4 @@
-// §18.2: the lists of a plan's servers as one caller gets them, joined for `/mcp` or for a view of it, and URIs that are in no
-// list.
+// §18.2: the lists of a plan's servers for one caller, joined for `/mcp` or for a view of it. Also finds URIs that are in no list.
 
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { isAppUri, readSharedUri, toOwnUri, toSharedUri } from './apps/app-tools.ts';
@@ -12,13 +11,13 @@ import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
 import { type FoundItem, type FoundResource, type ListView, mayUseSome } from './view.ts';
 
 const NOTHING: readonly Entry[] = [];
-/** For a server that has not listed its entries yet. */
+/** The cache lifetime of a list while one of its servers has not listed its entries yet. */
 const SHORT_TTL_MS = 1_000;
 const MAX_TTL_MS = 60_000;
-/** A list of cached data is only for look-ups: it may be incomplete, and must not be cached for others. */
+/** A list made of cached data is only for look-ups: it may be incomplete, and must not be cached for others. */
 const NOT_KEPT = { ttlMs: 0, isPersonal: true, hasAllServers: false };
 
-/** A snapshot of the lists: each is requested once. */
+/** A snapshot of the lists: each list is requested only once. */
 export class CallerLists {
   private readonly plan: Plan;
   private readonly part: JoinedPart;
@@ -55,13 +54,13 @@ export class CallerLists {
     return list && planned.prepareList(list);
   }
 
-  /** The same, as far as known; nothing is requested. */
+  /** Like `load`, but only as far as the list is known; nothing is requested. */
   peek({ server, prepareList }: PlannedServer, kind: ListKind): PreparedList | undefined {
     const known = server.lists.peek(kind, this.who.upstream);
     return known && prepareList(known);
   }
 
-  /** The item of this name at `/mcp`. */
+  /** Finds the item by its name at `/mcp`. */
   async find(kind: ListKind, name: string): Promise<FoundItem | undefined> {
     if (!isCalled(kind))
       return findIn(await this.join(kind, 'peek'), name) ?? findIn(await this.join(kind), name);
@@ -74,7 +73,7 @@ export class CallerLists {
     const ownEntry = own?.byName.get(name);
     if (ownEntry) return ownEntry;
     const owners = naming.findOwners(name).flatMap((owner) => servers.get(owner) ?? []);
-    // If several servers can have the name, as without a prefix, slow ones are not waited for.
+    // If several servers can have the name, as servers without a prefix can, slow servers are not waited for.
     for (const planned of owners.length === 1 ? [] : owners) {
       if (mayUseSome(this.plan, planned, this.who))
         await planned.server.lists.waitIfQuick(kind, this.who.upstream);
@@ -94,13 +93,13 @@ export class CallerLists {
     return undefined;
   }
 
-  /** Without a call in progress, only the last list is known. */
+  /** Without a call in progress, only the list as it was last seen is known. */
   private async listBuiltIn(kind: ListKind): Promise<ReturnType<BuiltIn['peek']> | undefined> {
     const { builtIn } = this.plan;
     const { context } = this.who;
     if (context === undefined) return builtIn?.peek(kind);
     const listing = builtIn?.list(kind, context);
-    // A failure of the gateway's own catalogue does not affect a view without it.
+    // If the gateway's own catalogue fails, a view without that catalogue is not affected.
     return this.part.hasServer(BUILT_IN) ? listing : listing?.catch(() => builtIn?.peek(kind));
   }
 
@@ -122,7 +121,7 @@ export class CallerLists {
       servers.map((one) => {
         const loading = this.load(one, kind);
         if (this.isWaitedFor(one, kind)) return loading;
-        // On /mcp, names of other servers may take precedence over those of the part's servers, so the others are loaded as well,
+        // On /mcp, names of other servers may take precedence over those of this part's servers. So the others are loaded as well,
         // but not waited for.
         loading.catch(() => {});
         return this.peek(one, kind);
@@ -132,7 +131,7 @@ export class CallerLists {
     const chosen = servers
       .map((planned, at) => ({ planned, loaded: loaded[at] }))
       .filter(({ planned }) => part.hasServer(planned.config.name));
-    // A caller who may use nothing on a server does not learn whether it is running.
+    // A caller who may not use anything on a server does not learn whether it is running.
     const usable = chosen.filter(({ planned }) => mayUseSome(plan, planned, this.who));
     return {
       ...joinParts(loaded),
@@ -151,7 +150,7 @@ export class CallerLists {
     };
   }
 
-  /** Rules about a URI apply to the server that has it on /mcp, which must be known before the rules are evaluated. */
+  /** Rules about a URI apply to the server that has the URI on /mcp, which must be known before the rules are evaluated. */
   private isWaitedFor({ config }: PlannedServer, kind: ListKind): boolean {
     return (
       this.part.hasServer(config.name) ||
@@ -161,14 +160,17 @@ export class CallerLists {
 
   // Resources.
 
-  /** The resource or skill file, from the server that lists it, if that is known. */
+  /** Finds the resource or skill file on the server that lists it, if that server is known. */
   async findKnownResource(uri: string): Promise<FoundResource | undefined> {
     const listed = findIn(await this.join('resources', 'peek'), uri);
     if (listed) return toResource(listed, uri);
     return findSkillFile((await this.join('skills', 'peek')).entries, uri, 'joined');
   }
 
-  /** A resource that one server is known to list can be read without waiting for another. See `findUnlisted` for all others. */
+  /**
+   * If a server is known to list the resource, the resource can be read without waiting for other servers. All other resources are
+   * found by `findUnlisted`.
+   */
   async findResource(uri: string): Promise<FoundResource | undefined> {
     const known = await this.findKnownResource(uri);
     if (known) return known;
@@ -181,8 +183,8 @@ export class CallerLists {
   }
 
   /**
-   * Finds the server that used to list the URI, or else the one with a matching template, or else the one with a skill whose
-   * folder contains it.
+   * Finds the server that used to list the URI; otherwise the server with a matching template, or with a skill whose folder
+   * contains the URI.
    */
   async findUnlisted(uri: string): Promise<FoundResource | undefined> {
     if (isAppUri(uri)) return this.findApp(uri);
@@ -190,7 +192,7 @@ export class CallerLists {
     const servers = [...this.plan.servers.values()];
     const former = servers.find(({ server }) => server.lists.hadResource(uri, upstream));
     if (former) return { server: former.server.name, ownUri: uri, uri, annotations: {} };
-    // `<server>+<uri>`, for a URI that the server lists or used to list, belongs to no other server, whatever templates say.
+    // A URI of the form `<server>+<uri>` belongs to that server alone if it lists or used to list `<uri>`, whatever templates say.
     const isNamedFor = (planned: PlannedServer): boolean => {
       const { name, lists } = planned.server;
       const ownUri = toOwnUri(name, uri);
@@ -212,7 +214,7 @@ export class CallerLists {
       const annotations = await this.findAnnotations(planned, ownUri);
       return { server: named, ownUri, uri, annotations: annotations ?? {} };
     }
-    // A `ui://` URI that does not name a server is not that server's, whatever its templates say.
+    // A `ui://` URI belongs to no server that it does not name, whatever the templates of servers say.
     const { entries } = await this.join('templates');
     const fitting = findTemplate(
       entries.filter(({ server }) => server === BUILT_IN),
@@ -236,11 +238,15 @@ export class CallerLists {
   }
 }
 
-/** True for kinds that are called by a name from their server; the others are found by URI, which can be arbitrary. */
+/**
+ * True for kinds whose items are called by a name that comes from their server. Items of the other kinds are found by URI, which
+ * can be arbitrary.
+ */
 export const isCalled = (kind: ListKind): boolean => kind !== 'templates' && kind !== 'skills';
 
 /**
- * True if a name that is not in the list does not exist: the server may not have listed its entries yet, or not for this caller.
+ * True if a name that is not in the list does not exist. Otherwise the server may not have listed its entries yet, or not for this
+ * caller.
  */
 export const isComplete = (loaded: PreparedList | undefined): boolean =>
   loaded !== undefined && !loaded.needsLogin;
@@ -254,7 +260,7 @@ export function findIn({ entries, positions }: JoinedList, name: string): Entry 
   return position === undefined ? undefined : entries[position];
 }
 
-/** `uri` is the entry's own, or matches its template, so both begin the same way. */
+/** `uri` is the entry's own URI or matches its template, so both begin the same way. */
 function toResource({ server, name, ownName, annotations }: Entry, uri: string): FoundResource {
   const isRenamed = server !== BUILT_IN && name !== ownName;
   return { server, uri, ownUri: isRenamed ? toOwnUri(server, uri) : uri, annotations };

@@ -19,7 +19,7 @@ type ChangeHub = ReturnType<typeof createChangeHub>;
 
 interface ListListener {
   readonly caller: UpstreamCaller;
-  /** True if the client gets a notification at once. */
+  /** True if the client is notified at once. */
   readonly isStream: boolean;
   hears(server: Server): boolean;
   listChanged(list: ListName): void;
@@ -28,7 +28,7 @@ interface ListListener {
 
 /** Throttle: a server may announce a thousand changes a second, and each client is notified once. */
 const MIN_DISTANCE_MS = 1_000;
-/** All listeners share one channel, because the set of servers that each listens to changes with the configuration file. */
+/** All listeners share this topic, because the set of servers that each listens to changes with the configuration file. */
 const ALL = 'all';
 
 export function createChangeHub({ clock, log }: ClockAndLog) {
@@ -36,7 +36,7 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
     onError: (cause) => log.error('A listener failed; please report this.', { cause }),
   });
 
-  /** Sessions with such a listener, and how many they have. */
+  /** Sessions with a stream, and the number of their streams. */
   const streams = new Map<string, number>();
 
   function countStreams({ caller, isStream }: ListListener, change: 1 | -1): void {
@@ -50,7 +50,7 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
   return {
     /** True if the session has a stream on this replica that delivers changes. */
     hasStream: (sessionId: string) => streams.has(sessionId),
-    /** Until the result is called. */
+    /** Adds the listener until the returned function is called. */
     add(listener: ListListener): () => void {
       let isListening = true;
       countStreams(listener, 1);
@@ -65,16 +65,16 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
         stop();
       };
     },
-    /** A list of the server has changed, for these callers or for all. */
+    /** Announces that a list of the server has changed, for these callers or for all. */
     announce(server: Server, list: ListName, isAbout?: (caller: UpstreamCaller) => boolean) {
       bus.publish(ALL, ({ caller, hears, listChanged }) => {
         if (isAbout?.(caller) !== false && hears(server)) listChanged(list);
       });
     },
-    /** Servers were added or removed. */
+    /** Announces that servers were added or removed. */
     announceServers() {
       bus.publish(ALL, ({ serversChanged, listChanged }) => {
-        // The client is notified even if an author's catalogue throws when the gateway subscribes again.
+        // The client is notified even if an author's catalogue throws an error when the gateway subscribes again.
         for (const list of LIST_NAMES) listChanged(list);
         serversChanged();
       });
@@ -82,22 +82,22 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
   };
 }
 
-// §18.4: sessions that got a list without the entries of a server. They are notified once it is available, in the response to
-// their next call, since most have no stream.
+// §18.4: sessions that got a list without the entries of a server. Once these are available, the session is notified in the
+// response to its next call, since most sessions have no stream.
 
 const MAX_OF_USER = 20;
 
 interface Missed {
-  /** Undefined without authentication, where nothing is counted per user. */
+  /** Undefined without authentication, where there are no limits per user. */
   readonly owner: string | undefined;
-  /** Kinds that the session has no complete list of yet. */
+  /** The kinds of which the session has not had a complete list yet. */
   readonly kinds: Set<ListKind>;
   readonly changed: Set<ListName>;
   stop(): void;
 }
 
 export function createMissedLists(hub: ChangeHub) {
-  /** Keyed by session; the oldest first. */
+  /** Keyed by session, oldest first. */
   const missed = new Map<string, Missed>();
 
   function forget(sessionId: string): void {
@@ -127,7 +127,7 @@ export function createMissedLists(hub: ChangeHub) {
 
   return {
     sessions: missed,
-    /** Records a list that the caller's session got; callers without a session are not recorded. */
+    /** Records a list that the caller's session got. Callers without a session are not recorded. */
     note(kind: ListKind, caller: UpstreamCaller, view: View, isComplete: boolean): void {
       const { sessionId } = caller;
       if (sessionId === undefined) return;
@@ -137,16 +137,16 @@ export function createMissedLists(hub: ChangeHub) {
         if (known?.kinds.size === 0) forget(sessionId);
         return;
       }
-      // The session gets the notification on its stream.
+      // The session is notified on its stream instead.
       if (hub.hasStream(sessionId)) return;
       const { kinds, changed } = known ?? open(sessionId, caller, view);
       if (kinds.has(kind)) return;
       kinds.add(kind);
-      // The missing list may have arrived since.
+      // The missing list may have arrived in the meantime.
       const hasCome = view.listServers().every(({ lists }) => lists.peek(kind, caller));
       if (hasCome) changed.add(LIST_KINDS[kind].list);
     },
-    /** Those that have changed since. Each change is reported once. */
+    /** The lists that have changed since. Each change is reported once. */
     take(sessionId: string): readonly ListName[] {
       const { kinds, changed } = missed.get(sessionId) ?? NOTHING;
       const lists = LIST_NAMES.filter(

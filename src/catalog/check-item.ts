@@ -1,4 +1,4 @@
-// §18.2: checks the items of servers' lists: one item that clients cannot read would make them reject the whole list.
+// §18.2: checks the items of servers' lists: a single item that clients cannot read would make them reject the whole list.
 
 import type { PolicyItem } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -23,9 +23,9 @@ import { quote } from '../platform/text.ts';
 import { isAppUri } from './apps/app-tools.ts';
 import { cleanItem, hasHidden, MAX_ITEM } from './clean-item.ts';
 
-/** An entry as clients can read it. */
+/** An entry in a form that clients can read. */
 interface FittingItem {
-  /** Without optional members that MCP does not allow. The same object if there are none. */
+  /** Lacks optional members that MCP does not allow. The same object if there are none. */
   readonly item: RawItem;
   /** Why clients cannot use the entry; undefined if they can. Continues a sentence that begins with its name. */
   readonly problem: string | undefined;
@@ -35,7 +35,7 @@ interface FittingItem {
 
 const known = new WeakMap<RawItem, FittingItem>();
 
-/** Each item is of one kind, and is checked once. */
+/** Each item is of a single kind, so it is checked once. */
 export function fitItem(kind: ListKind, item: RawItem): FittingItem {
   const fitting = known.get(item) ?? checkItem(kind, item);
   known.set(item, fitting);
@@ -116,7 +116,7 @@ const checkName = (name: string): string | undefined =>
 const checkKey = (kind: ListKind, key: string): string | undefined =>
   LIST_KINDS[kind].key === 'name' ? checkName(key) : checkUri(key);
 
-/** Why clients reject a name that is passed on as its server wrote it. */
+/** Explains why clients reject a name that is passed on as its server wrote it. */
 function findOwnNameProblem(kind: ListKind, name: string): string | undefined {
   if (kind === 'tools' && !TOOL_NAME.test(name))
     return `has a name that clients refuse: it may have 1 to 128 letters, digits, "_", "-" and "." (${SUGGESTION})`;
@@ -125,7 +125,7 @@ function findOwnNameProblem(kind: ListKind, name: string): string | undefined {
     : undefined;
 }
 
-/** Why clients cannot use an item with this name. `isStrict`: they see a different name. */
+/** Explains why clients cannot use an item with this name. `isStrict`: they see a different name. */
 export const findUseProblem = (
   kind: ListKind,
   item: RawItem,
@@ -146,16 +146,16 @@ export const isNameAllowed = (kind: ListKind, name: string, isStrict: boolean): 
 export type WarnOfItem = (
   server: string,
   kind: ListKind | 'instructions',
-  /** Undefined for the list itself. */
+  /** Undefined if the problem concerns the list itself. */
   name: string | undefined,
   problem: string,
 ) => void;
 
-/** Per server: a server chooses its own names, and could fill the log. */
+/** Limit per server: a server chooses its own names, and could fill the log. */
 const MAX_WARNINGS = 200;
 const MAX_NAME = 100;
 
-/** `more` names what is no longer logged once a server has caused too many warnings. */
+/** `more` names the further problems that are not logged once a server has caused too many warnings. */
 export function createWarnOfItem(log: Log, more: string): WarnOfItem {
   const said = new Map<string, Set<string>>();
 
@@ -186,7 +186,7 @@ function tellItem(kind: ListKind | 'instructions', name: string | undefined): st
     : `${LIST_KINDS[kind].noun} ${quote(name, MAX_NAME)}`;
 }
 
-// SEP-2640: a skill as a server lists it, read without trust. It is passed on unchanged or not at all: clients compare it with its
+// SEP-2640: a skill in a server's list, which is untrusted. It is passed on unchanged or not at all: clients compare it with its
 // SKILL.md, and load nothing that differs.
 
 /** SEP-2640 "Limits". */
@@ -201,13 +201,14 @@ const MAX_DESCRIPTION = 4_096;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
 /**
- * Undefined if clients can use the skill; otherwise continues a sentence that begins with its name. Its URI was checked earlier.
+ * Undefined if clients can use the skill; otherwise continues a sentence that begins with the skill's name. The URI was checked
+ * earlier.
  */
 function findSkillProblem(item: RawItem): string | undefined {
   const { uri, frontmatter, resources } = item;
   const root = typeof uri === 'string' ? findSkillRoot(uri) : undefined;
   if (root === undefined) return 'has a URI that does not end with /SKILL.md';
-  // Clients see such URIs with the name of the server in them, and nothing in a skill may be changed.
+  // Clients see such URIs with the server's name inserted, but nothing in a skill may be changed.
   if (isAppUri(root)) return 'has a URI of an app (ui://)';
   if (listDirectories(`${root}/`).length >= MAX_DIRECTORIES)
     return `has a URI with ${MAX_DIRECTORIES} slashes or more`;
@@ -227,7 +228,7 @@ function findSkillProblem(item: RawItem): string | undefined {
   return resources === 'dynamic' ? undefined : findFilesProblem(resources, root);
 }
 
-/** True if a string or a name in it has characters that people cannot see but models can read. */
+/** True if a string in the value, or a name of a member, has characters that people cannot see but models can read. */
 function hides(value: unknown): boolean {
   if (typeof value === 'string') return hasHidden(value);
   if (Array.isArray(value)) return value.some(hides);
@@ -268,7 +269,7 @@ const isFile = (file: unknown): file is { readonly uri: string; readonly size: n
   Number.isSafeInteger(file.size) &&
   file.size >= 0;
 
-/** The files of a skill that clients can use, as far as they are known: at least its SKILL.md. */
+/** The files of a skill that clients can use, as far as the files are known: at least its SKILL.md. */
 export function listFiles({ uri, resources }: RawItem, server: string): readonly PolicyItem[] {
   const uris = Array.isArray(resources)
     ? resources.flatMap((file: unknown) => (isFile(file) ? [file.uri] : []))

@@ -1,4 +1,4 @@
-// §18.2: people and models read what a server says about its tools, so nothing in it may be invisible.
+// §18.2: people and models read the server's descriptions of its tools, so nothing in them may be invisible.
 
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { computeOnce } from '../platform/bounded-map.ts';
@@ -8,20 +8,20 @@ import { isObject } from '../platform/json.ts';
 interface CleanItem {
   /** A copy whose text is free of invisible characters. The same object if nothing needs to be removed. */
   readonly item: RawItem;
-  /** A name or value that calls must repeat exactly, and that contains invisible characters. */
+  /** A name or value that contains invisible characters, although calls must repeat it exactly. */
   readonly hiding: string | undefined;
   /** A name or value that looks like another one. */
   readonly lookAlike: string | undefined;
-  /** It was not read, since that would hold up all other callers. */
+  /** True if the item was not read, since that would hold up all other callers. */
   readonly isTooLarge: boolean;
 }
 
-/** Maximum size of an item as JSON, in characters. No model could use a larger one, and each is read in one go. */
+/** Maximum size of an item as JSON, in characters. No model could use a larger one, and each item is read without a break. */
 export const MAX_ITEM = 131_072;
 
 /** Maximum length of a description and of a title, in characters. */
 const MAX_TEXT: Readonly<Record<string, number>> = { description: 16_384, title: 256 };
-/** Only people read the name of a resource; it is requested by its URI. */
+/** The name of a resource is only read by people, since the resource is requested by its URI. */
 const MAX_RESOURCE_TEXT: Readonly<Record<string, number>> = { ...MAX_TEXT, name: 256 };
 
 /** In an item shorter than this, no text can be too long. */
@@ -61,18 +61,18 @@ interface Reading {
   lookAlike: string | undefined;
 }
 
-/** The context of a value. */
+/** The position of a value within an item, which determines how the value is read. */
 type Place =
   | 'item'
   | 'schema'
-  /** An object that maps names to schemas. */
+  /** An object whose members are schemas. */
   | 'schemas'
-  /** A value that callers may pass: kept as it is, or not at all. */
+  /** A value that callers may pass: kept unchanged, or not at all. */
   | 'value'
   /** An example that callers may start from. */
   | 'example';
 
-/** Read by programs; URIs are checked separately. */
+/** Members that are kept unchanged: programs read them, and URIs are checked separately. */
 const AS_IT_IS = new Set(['_meta', 'icons', 'uri', 'uriTemplate']);
 
 /** JSON Schema: the kind of value in each member of a schema. */
@@ -137,9 +137,9 @@ const cutText = (text: string, max: number): string =>
 
 const HALF_AT_END = /[\ud800-\udbff]$/;
 
-// §18.2: characters that people cannot see but models can read.
+// §18.2: invisible characters, which people cannot see but models can read.
 
-/** Scripts that use joiners within words. */
+/** Scripts in which words contain joiners. */
 const JOINING = [
   ...['Arab', 'Syrc', 'Mong', 'Nkoo', 'Deva', 'Beng', 'Guru', 'Gujr', 'Orya', 'Taml', 'Telu'],
   ...['Knda', 'Mlym', 'Sinh', 'Khmr', 'Mymr', 'Tibt'],
@@ -149,7 +149,7 @@ const PICTURE = '\\p{Extended_Pictographic}';
 const BEFORE_JOINER = `[${JOINING.join('')}${PICTURE}\\p{Emoji_Modifier}\\ufe0f]`;
 const AFTER_JOINER = `[${JOINING.join('')}${PICTURE}]`;
 
-/** Needed for emoji, and for languages such as Persian and Hindi: kept only where it has an effect. */
+/** Characters that emoji, and languages such as Persian and Hindi, need: kept only where they have an effect. */
 const NEEDED = [
   `(?<=${BEFORE_JOINER})[\\u200c\\u200d](?=${AFTER_JOINER})`,
   `(?<=${PICTURE})[\\ufe0e\\ufe0f]`,
@@ -159,13 +159,13 @@ const NEEDED = [
 /** Control characters except line feed and tab, and other invisible characters. */
 const HIDDEN_IN_TEXT = createUnseenPattern(`\\p{Cc}${IGNORABLE}`, `[\\t\\n]|${NEEDED}`);
 
-/** The same for values, which may contain any kind of line break. */
+/** The same characters for values, except that any kind of line break may occur in them. */
 const HIDDEN_IN_VALUE = createUnseenPattern(`\\p{Cc}${IGNORABLE}`, `[\\t\\n\\r]|${NEEDED}`);
 
-/** The same for regular expressions, which may name control characters. */
+/** The same characters for regular expressions, except that these may name control characters. */
 const HIDDEN_IN_PATTERN = createUnseenPattern(IGNORABLE, NEEDED);
 
-/** True if JSON text may contain any of them: the C0 controls are escaped there. */
+/** True if JSON text may contain any of these characters: the C0 controls are escaped in JSON. */
 const MAY_HIDE = new RegExp(`\\\\u00[01]|\\\\[bfr]|[\\u007f-\\u009f${IGNORABLE}]`, 'u');
 
 export const hasHidden = (text: string, hidden: RegExp = HIDDEN_IN_VALUE): boolean =>

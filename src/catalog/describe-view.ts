@@ -26,7 +26,7 @@ const toOffers = (has: (name: keyof Offers) => boolean): Offers => ({
   tasks: has('tasks'),
 });
 
-/** Capabilities that a server may have but has not declared yet, or that a future server may add. */
+/** Capabilities that a server may have without having declared them yet, or that a future server may add. */
 export const ALL_OFFERS = toOffers(() => true);
 const NO_OFFERS = toOffers(() => false);
 
@@ -83,7 +83,7 @@ async function describeServer(
   return { offers, ...(passed !== undefined && { instructions: { name, text: passed } }) };
 }
 
-/** As the guards let it pass; undefined if they do not. */
+/** The instructions as changed by the guards; undefined if the guards refuse them. */
 async function passInstructions(
   { served }: ServedPath,
   server: string,
@@ -94,8 +94,8 @@ async function passInstructions(
 }
 
 /**
- * With rules, a server that a caller may not use at all does not exist for that caller; nor does one in a view that contains
- * nothing from it.
+ * With rules, a server that a caller may not use at all does not exist for that caller; neither does a server of which a view
+ * contains nothing.
  */
 function mayUseAny(path: ServedPath, planned: PlannedServer, who: Who): Promise<boolean> {
   const { view, served } = path;
@@ -120,7 +120,7 @@ function readOffers(description: UpstreamDescription | undefined): Offers {
     subscriptions: canSubscribe(capabilities),
     tasks: isObject(extensions) && isObject(extensions[TASKS]),
     skills,
-    // The gateway knows the files of a skill whose server lists no directories.
+    // If a skill's server lists no directories, the gateway still knows the skill's files.
     directories: skills,
   };
 }
@@ -146,7 +146,7 @@ function joinInstructions(
   let joined = own ?? '';
   for (const [index, { name, text }] of sections.entries()) {
     const heading = `${joined === '' ? '' : '\n\n'}## ${name}\n\n`;
-    // Each section gets its share of the space that is left, so that none can crowd out the others.
+    // Each section gets an equal share of the remaining space, so that none can crowd out the others.
     const share = Math.floor((MAX_BYTES - Buffer.byteLength(joined)) / (sections.length - index));
     const fitted = cutBytes(lowerHeadings(cleanText(text)), share - Buffer.byteLength(heading));
     if (fitted !== '') joined += heading + fitted;
@@ -154,13 +154,13 @@ function joinInstructions(
   return joined === '' ? undefined : joined;
 }
 
-/** So that a server cannot speak under the heading of another; underlined text is a heading as well. */
+/** Lowers headings, so that a server cannot speak under the heading of another server; underlined text is a heading as well. */
 const lowerHeadings = (text: string): string =>
   text
     .replace(/^([ \t]{0,3})(#{1,6})(?=\s|$)/gm, '$1##$2')
     .replace(/(?<=\S[^\n]*\n[ \t]{0,3})(?=(?:=+|-+)[ \t]*$)/gm, '\\');
 
-/** A character is never split. */
+/** Never splits a character. */
 function cutBytes(text: string, max: number): string {
   if (Buffer.byteLength(text) <= max) return text;
   if (max <= ELLIPSIS_BYTES) return '';

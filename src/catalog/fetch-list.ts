@@ -1,4 +1,4 @@
-// §18.4: one list of a server with all its pages, as far as it is kept.
+// §18.4: fetches one list of a server with all its pages, up to the limits.
 import { hash } from 'node:crypto';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LIST_KINDS, LIST_NAMES, type ListKind } from '../mcp/protocol/list-kinds.ts';
@@ -15,9 +15,9 @@ import { noteEntries, readExact, toRawJson } from '../platform/noted-json.ts';
 
 export interface FetchedList {
   readonly kind: ListKind;
-  /** As the server wrote them. */
+  /** Items as the server wrote them. */
   readonly items: readonly RawItem[];
-  /** Milliseconds that it may be served for. */
+  /** Milliseconds for which the list may be served. */
   readonly ttlMs: number;
   /** Two lists with the same digest are the same. */
   readonly fingerprint: string;
@@ -42,7 +42,7 @@ export const NO_LIST: Omit<FetchedList, 'kind'> = {
 
 const MAX_PAGES = 100;
 const MAX_ITEMS = 10_000;
-/** Each may have to be compared with a URI. */
+/** Limited further, since each template may have to be compared with a URI. */
 const MAX_TEMPLATES = 1_000;
 const MAX_BYTES = 8_388_608;
 
@@ -73,7 +73,7 @@ export async function fetchList(
     const isRepeated = cursors.has(cursor);
     if (!collected.add(isRepeated ? collected.listNew(items) : items)) break;
     if (typeof cursor !== 'string') return collected.finish(ttlMs);
-    // If asked again, the server would return the same pages forever.
+    // If queried further, the server would return the same pages forever.
     if (isRepeated) collected.cut('its cursor leads back to an earlier page');
     if (isRepeated) break;
     cursors.add(cursor);
@@ -88,7 +88,7 @@ export async function fetchList(
     try {
       return await upstream.request(caller, request);
     } catch (error) {
-      // Many have resources and no templates.
+      // Many servers have resources but no templates.
       if (error instanceof UpstreamError && error.jsonRpcError?.code === METHOD_NOT_FOUND)
         return { [member]: [] };
       throw error;
@@ -117,9 +117,9 @@ function createCollection(kind: ListKind) {
   }
 
   return {
-    /** False once no more is kept. */
+    /** Returns false once nothing more is kept. */
     add: (page: readonly unknown[]) => page.every(addItem),
-    /** Without those that are already there, word for word. */
+    /** The items of the page that have not been added yet, compared word for word. */
     listNew(page: readonly unknown[]): readonly unknown[] {
       const known = new Set(texts);
       return page.filter((item) => !isObject(item) || !known.has(toText(item) ?? ''));
@@ -150,12 +150,12 @@ function toText(item: RawItem): string | undefined {
   }
 }
 
-// Lists that a server has but does not declare: neither the gateway nor clients ask for them, but `postern doctor` does.
+// Lists that a server has but does not declare: neither the gateway nor clients request them, but `postern doctor` does.
 
-/** For a list that most servers do not have: some never respond to methods that they do not know. */
+/** Most servers do not have such a list, and some never respond to methods that they do not know. */
 const TIME_LIMIT_MS = 2000;
 
-/** Their entries on the first page; at least one for each list. Never rejects. */
+/** Counts the entries on the first page of each undeclared list; leaves out empty lists. Never rejects. */
 export async function countUndeclared(
   upstream: Upstream,
   caller: UpstreamCaller,

@@ -3,9 +3,9 @@ import { computeOnce } from '../platform/bounded-map.ts';
 import type { Entry } from './prepare-list.ts';
 
 /**
- * Maximum number of positions that are checked for the templates of one server, which takes some milliseconds: a server could
- * list thousands of templates that each take a long time. Templates beyond that match nothing; those of other servers are still
- * tried.
+ * Maximum number of positions that are checked for the templates of one server, which takes some milliseconds: a server could list
+ * thousands of templates that each take a long time. Further templates of the server match nothing; those of other servers are
+ * still tried.
  */
 const MAX_WORK = 30_000;
 
@@ -23,12 +23,12 @@ export function findTemplate(entries: readonly Entry[], uri: string): Entry | un
 
 const compile = computeOnce(({ name }: Entry) => compileTemplate(name));
 
-// RFC 6570, as far as needed to find the server that a URI belongs to; the server itself interprets it. All possible matches are
-// followed simultaneously, position by position: URI and template are untrusted, and backtracking could take minutes.
+// RFC 6570, as far as needed to find the server that a URI belongs to; the server itself interprets the URI. All possible matches
+// are followed simultaneously, position by position: URI and template are untrusted, and backtracking could take minutes.
 
 interface TemplateMatcher {
   fits(uri: string): boolean;
-  /** The number of positions that this match has to check; 0 if the beginning is enough. */
+  /** The number of positions to check for this URI; 0 if a match is ruled out beforehand, for example by the beginning. */
   countWork(uri: string): number;
 }
 
@@ -60,7 +60,7 @@ function compileTemplate(template: string): TemplateMatcher {
   };
 }
 
-/** Maps the positions where the previous steps can end to those where this one can end, in order. */
+/** Maps the positions where the previous step can end to the positions where this step can end, in order. */
 type Step = (uri: string, starts: readonly number[]) => readonly number[];
 
 const createText =
@@ -71,9 +71,9 @@ const createText =
       : starts.filter((at) => uri.startsWith(text, at)).map((at) => at + text.length);
 
 interface Form {
-  /** Precedes the values, if there are any; `''` for nothing. */
+  /** Precedes the values, if there are any; may be empty. */
   readonly first: string;
-  /** True for characters of the values and of what separates them. */
+  /** True for characters of the values and of their separators. */
   readonly allowed: (character: string) => boolean;
   /** True if the expression can be empty. */
   readonly isOptional: boolean;
@@ -86,7 +86,7 @@ const without =
 const UP_TO_DELIMITER = without('/?#');
 const ANYTHING = () => true;
 
-/** RFC 6570 §3.2.1: by operator. */
+/** RFC 6570 §3.2.1: the form of an expression, by operator. */
 const FORMS: Readonly<Record<string, Form>> = {
   '': { first: '', allowed: UP_TO_DELIMITER, isOptional: false },
   '+': { first: '', allowed: ANYTHING, isOptional: false },
@@ -113,7 +113,7 @@ function readExpression(expression: string): Step {
     let isInside = false;
     for (let at = starts[0] ?? uri.length + 1; at <= uri.length; at += 1) {
       const character = uri[at - 1] ?? '';
-      // The character before this position continues values that began earlier, or is the first character of a value.
+      // The character before this position either continues values that began earlier, or is the first character of a value.
       isInside = isInside ? allowed(character) : false;
       if (!isInside && isStart.has(at - 1))
         isInside = first === '' ? allowed(character) : character === first;

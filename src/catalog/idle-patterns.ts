@@ -1,4 +1,4 @@
-// §18.9: patterns in the configuration file that match no entry in its servers' lists. A misspelled pattern, or one with the
+// §18.9: patterns in the configuration file that match no entry in the lists of its servers. A misspelled pattern, or one with the
 // former name of a tool, protects nothing, and nothing else would reveal that.
 import { isDeepStrictEqual } from 'node:util';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -20,7 +20,7 @@ import {
   toJudgedList,
 } from './prepare-list.ts';
 
-/** A pattern that matches nothing, although all servers that could have such a name have listed their entries. */
+/** A pattern that matches nothing, although all servers that could have a matching name have listed their entries. */
 export interface IdlePattern {
   readonly of: 'view' | 'guard' | 'rule' | 'server';
   /** The name of the view, guard or server, or the position of the rule. */
@@ -32,14 +32,14 @@ export interface IdlePattern {
 
 type PatternsFile = CatalogSetup['file'];
 
-/** The entries that are known. */
+/** The entries of servers, as far as they are known. */
 interface KnownLists {
-  /** The lists of the server for any caller; none until it has listed. */
+  /** The server's lists for any callers; none until the server has listed its entries. */
   findLists(server: string, kind: ListKind): readonly (readonly RawItem[])[];
-  /** Names of the built-in catalogue; undefined if they are not known, or differ between callers. */
+  /** Names in the built-in catalogue; undefined if they are not known, or differ between callers. */
   findBuiltIn(kind: ListKind): readonly string[] | undefined;
   /**
-   * True if nothing is reported, so a pattern that cannot match the names of any server does not have to wait for a list to
+   * True if nothing is reported. Then a pattern that cannot match the names of any server does not have to wait for a list to
    * suggest a name from.
    */
   readonly isUntold?: boolean;
@@ -47,7 +47,7 @@ interface KnownLists {
 
 type FindIdlePatterns = (known: KnownLists) => readonly IdlePattern[];
 
-/** Each list is searched only once while it is unchanged, and a nearest name is determined only once among the same servers. */
+/** Searches each list only once while it is unchanged, and looks for a nearest name only once among the same servers. */
 export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts): FindIdlePatterns {
   const isPersonal = (config: UpstreamConfig) => findFacts(config).personalBy !== undefined;
   const naming = createNaming(file);
@@ -57,15 +57,15 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
   const readNames = createReadNames(naming, findFacts);
   const findStranger = createFindStranger(file);
   /**
-   * `servers` is the number of servers that had listed their entries at that time: the nearest name may be on one that lists
-   * later.
+   * `servers` is the number of servers that had listed their entries at that time: the nearest name may belong to a server that
+   * lists later.
    */
   const described = new Map<
     PlacedRow,
     { readonly idle: IdlePattern; readonly isGuessed: boolean; readonly servers: number }
   >();
 
-  /** Suggests what may have been meant. */
+  /** Suggests the name that may have been meant. */
   function suggest(
     { of, pattern, isName }: PlacedRow,
     known: readonly Names[],
@@ -88,11 +88,11 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
     if (builtIn === undefined || row.fitsOne(new Set(builtIn))) return undefined;
     for (const config of owners) {
       const lists = findLists(config.name, kind);
-      // An unlisted item may be meant.
+      // The pattern may mean an unlisted item.
       if (lists.length === 0) return undefined;
       if (lists.some((items) => row.fitsOne(readNames(config, kind, items)[of]))) return undefined;
     }
-    // If it lacks the prefix, it matches no server's names at all.
+    // A pattern without the prefix matches no server's names at all.
     const asked = owners.length > 0 ? owners : servers.filter(row.isAbout);
     const listed = asked.filter(({ name }) => findLists(name, kind).length > 0);
     const known = described.get(row);
@@ -126,13 +126,13 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
 /** A pattern as written in the file. */
 interface Row extends Pick<IdlePattern, 'of' | 'subject' | 'pattern'> {
   readonly kind: 'tools' | 'prompts';
-  /** The servers that it applies to; undefined for all of them and the built-in catalogue. */
+  /** The servers that the pattern applies to; undefined for all servers and the built-in catalogue. */
   readonly servers: readonly string[] | undefined;
-  /** A plain name, where an asterisk is not a wildcard. */
+  /** True for a plain name, in which an asterisk is not a wildcard. */
   readonly isName?: boolean;
 }
 
-/** In the order they are reported, without duplicates. */
+/** The patterns in the order in which they are reported, without duplicates. */
 function listRows({ servers, views = [], rules, guards = [] }: PatternsFile): readonly Row[] {
   const toRows = (patterns: readonly string[], row: Omit<Row, 'pattern'>): readonly Row[] =>
     [...new Set(patterns)].map((pattern) => ({ ...row, pattern }));
@@ -177,7 +177,7 @@ function placeRow(row: Row, servers: readonly UpstreamConfig[], naming: Naming) 
   return {
     ...row,
     isName,
-    /** The servers whose names it may match: no other server is waited for. */
+    /** The servers whose names the pattern may match: no other server is waited for. */
     owners: servers.filter(
       (config) =>
         isAbout(config) && (of === 'server' || canBegin(pattern, naming.findStart(config))),
@@ -190,7 +190,7 @@ function placeRow(row: Row, servers: readonly UpstreamConfig[], naming: Naming) 
 
 /** The items that a pattern may refer to, by server. */
 interface Names extends Readonly<Record<Row['of'], ReadonlySet<string>>> {
-  /** As clients of `/mcp` see the server's own names. */
+  /** The names that clients of `/mcp` see, by the server's own names. */
   readonly shown: ReadonlyMap<string, string>;
 }
 
@@ -226,14 +226,14 @@ function createReadNames(naming: Naming, findFacts: FindFacts) {
 }
 
 /**
- * Finds of a pattern that begins, up to the separator, as names of a server do, but of none that the file has, that beginning, and
- * the pattern as it was probably meant.
+ * For a pattern that begins, up to the separator, like names of a server, but of no server in the file: finds that beginning, and
+ * the pattern that was probably meant.
  */
 export function createFindStranger(file: Parameters<typeof createNaming>[0]) {
   const { servers, separator } = file;
   const { findStart, listStarts } = createNaming(file);
   const starts = listStarts().filter((start) => start !== '');
-  /** Also keyed by the server's name if its prefix is different. */
+  /** Also keyed by the server's name, if the prefix is different. */
   const startsByWord = new Map(
     servers.flatMap((server) =>
       [server.name, server.prefix].map((word) => [word + separator, findStart(server)]),
@@ -278,9 +278,9 @@ function describe(row: PlacedRow, nearest: string | undefined, isPersonal: boole
 
 // §18.9: reports when a pattern of the current configuration file no longer matches anything.
 
-/** The servers that patterns apply to. */
+/** The kinds of item whose patterns are checked. */
 const KINDS = ['tools', 'prompts'] as const;
-/** For servers with lists per user: the lists of the most recent users. */
+/** Maximum number of lists for servers with lists per user: those of the most recent users. */
 const MAX_LISTS = 100;
 
 export function createPatternWatch(
@@ -316,7 +316,7 @@ export function createPatternWatch(
 
   async function start(): Promise<void> {
     try {
-      // A catalogue that differs between callers is not asked, since what it will list is unknown.
+      // A catalogue that differs between callers is not queried, since it is unknown what it will list.
       for (const kind of KINDS)
         if (isFixed(builtIn.catalog, kind)) await builtIn.list(kind, LISTING_CONTEXT);
     } catch {
@@ -326,20 +326,20 @@ export function createPatternWatch(
   }
 
   return {
-    /** Another configuration is served. */
+    /** Called when another configuration is served. */
     restart(): void {
       const { file } = served.current;
       find = createFindIdlePatterns(file, findFacts);
-      // An operator who approves what a server says has the same file loaded with another lock.
+      // When an operator approves a server's descriptions, the same file is loaded with another lock.
       if (!isDeepStrictEqual(file, watched)) said = new Set();
       watched = file;
       void start();
     },
-    /** A list has changed. New findings are logged: each pattern once, as long as the configuration is the same. */
+    /** Called when a list has changed. Logs new findings: each pattern once, as long as the configuration is the same. */
     noteList(kind: ListKind): void {
       if (KINDS.some((one) => one === kind)) look();
     },
-    /** Uses the cached lists, for the current configuration unless another is given. */
+    /** Searches the cached lists; `file` replaces the current configuration. */
     findIdle: (file?: PatternsFile): readonly IdlePattern[] =>
       file === undefined
         ? findServed()

@@ -1,4 +1,4 @@
-// §18.2: joins the lists of all servers. Their order determines which server keeps a name, and is the same on every replica.
+// §18.2: joins the lists of all servers. The order of servers determines which one keeps a name, and is the same on every replica.
 
 import { listDirectories, requireSkillRoot } from '../mcp/catalog/content.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
@@ -17,17 +17,17 @@ export interface JoinedPart {
 
 export interface JoinedList {
   readonly entries: readonly Entry[];
-  /** The position of each, by the name that clients see. */
+  /** The position of each entry, by the name that clients see. */
   readonly positions: ReadonlyMap<string, number>;
 }
 
-/** The lists of all servers, in their order. */
+/** The lists of all servers, in the order of the servers. */
 type Parts = readonly (readonly Entry[])[];
 
-/** Skills need the joined `resources`: the server that has a URI there keeps it. */
+/** Skills need the joined `resources`: the server that has a URI there keeps it for skills as well. */
 type JoinLists = (kind: ListKind, parts: Parts, resources?: JoinedList) => JoinedList;
 
-/** Joined once as long as the parts are the same arrays. */
+/** Joins the lists only once as long as the parts are the same arrays. */
 export function createJoinLists(naming: Naming, warn: WarnOfItem): JoinLists {
   const remembered: {
     readonly kind: ListKind;
@@ -68,7 +68,7 @@ export const indexEntries = (
   positions: new Map(entries.map((entry, position) => [getName(entry), position])),
 });
 
-/** True if they have the very same members. */
+/** True if both lists have the very same members. */
 export const isSameList = (one: readonly unknown[], other: readonly unknown[]): boolean =>
   one.length === other.length && one.every((member, index) => member === other[index]);
 
@@ -103,7 +103,7 @@ function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly
     else taken.set(entry.name, entry);
   }
   for (const entry of later) {
-    // It already contains the server's name, as its tools refer to it: a different name would lead nowhere.
+    // The URI already contains the server's name, and its tools refer to it this way: a different name would lead nowhere.
     if (isAppUri(entry.name)) {
       hide(entry, 'the built-in catalogue has that URI, too');
       continue;
@@ -119,10 +119,10 @@ function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly
 const tellServer = (server: string): string =>
   server === BUILT_IN ? 'the built-in catalogue' : `server ${server}`;
 
-// SEP-2640: the skills of all servers as one list. Each keeps its URIs unless another server has them: a file that is read has to
-// belong to the skill that names it.
+// SEP-2640: joins the skills of all servers. Each skill keeps its URIs unless another server has them: a file that a client reads
+// has to belong to the skill that names it.
 
-/** `resources` are the joined ones, where the first server with a URI also keeps it. */
+/** `resources` is the joined list, in which the first server with a URI keeps it. */
 function joinSkills(
   entries: readonly Entry[],
   resources: JoinedList,
@@ -154,34 +154,34 @@ function joinSkills(
 function createTakeUris({ entries, positions }: JoinedList) {
   const files = new Map<string, string>();
   const roots = new Map<string, string>();
-  /** Directories that contain a skill, with its server. */
+  /** Directories that contain a skill, with the skill's server. */
   const above = new Map<string, string>();
 
   const ofResource = (uri: string) => entries[positions.get(uri) ?? -1]?.server;
 
-  /** False where one of the skill's URIs belongs to another server. */
+  /** Returns false if one of the skill's URIs belongs to another server. */
   return function take({ server, name, files: own = [] }: Entry): boolean {
     const root = requireSkillRoot(name);
     const isOther = (owner: string | undefined) => owner !== undefined && owner !== server;
     if (own.some((file) => isOther(ofResource(file.name)) || isOther(files.get(file.name))))
       return false;
-    // A file of one server would be looked up on another server that has the directory.
+    // A file of one server would be looked up on another server that has the same directory.
     if (isOther(above.get(root))) return false;
     if (listDirectories(name).some((directory) => isOther(roots.get(directory)))) return false;
     for (const file of own) files.set(file.name, server);
     roots.set(root, server);
     for (const directory of listDirectories(root)) {
-      // A directory that several servers have counts as another server's for each of them.
+      // A directory that several servers have belongs, for each of them, to another server.
       above.set(directory, (above.get(directory) ?? server) === server ? server : SEVERAL);
     }
     return true;
   };
 }
 
-/** No server has this name. */
+/** A value that is not the name of any server. */
 const SEVERAL = ' ';
 
-/** The skill with the URIs that the later of two servers gets if both have the same. */
+/** If two servers have the same skill URIs, the later server's skill gets these URIs. */
 export function renameSkill(entry: Entry): Entry {
   const { server, ownName, ownItem, files = [] } = entry;
   const rename = (uri: string) => toMovedUri(server, uri);

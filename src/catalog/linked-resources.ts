@@ -1,5 +1,5 @@
-// §18.2, MCP "Resource Links": results may link to unlisted resources. The client that got such a result reads them
-// from the server that sent it.
+// §18.2, MCP "Resource Links": results may link to unlisted resources. A client that got such a result reads the resource from the
+// server that sent it.
 
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
@@ -13,15 +13,15 @@ import type { View } from './view.ts';
 
 type LinkedResources = ReturnType<typeof createLinkedResources>;
 
-/** Keys in the store, the oldest first, and when they were written. */
+/** The store keys of links, oldest first, and when each was written. */
 type SavedLinks = Map<string, number>;
 
-/** For each server in a session; the oldest link is dropped first. No server can push out the links of another. */
+/** Limit for each server in a session; the oldest link is dropped first. No server can push out the links of another. */
 const MAX_LINKS = 100;
 /** Maximum length of a remembered URI, in characters. */
 const MAX_URI = 4_096;
 
-/** The owner of links: a session, or, in one view (`''` for `/mcp`), a user and client without a session. */
+/** The owner of links: a session; or, for callers without one, a user and client in one view (`''` for `/mcp`). */
 export const nameLinkOwner = (
   { sessionId, user, clientId }: UpstreamCaller,
   viewName: string,
@@ -52,7 +52,7 @@ export function createLinkedResources({
     const isFirst = await firstServers.update(key, (first = server) =>
       first === server ? { value: server, ttlSeconds, result: true } : { result: false },
     );
-    // Another server was first, possibly on another replica.
+    // Another server was the first to link to this URI, possibly on another replica.
     if (!isFirst) return;
     links.delete(key);
     links.set(key, now);
@@ -86,12 +86,12 @@ export function createLinkedResources({
     /** The server that was the first to link to the URI. */
     find: async (owner: string, uri: string): Promise<string | undefined> =>
       uri.length > MAX_URI ? undefined : firstServers.get(toKey(owner, uri)),
-    /** The session has ended. */
+    /** Called when the session has ended. */
     forget: (owner: string) => void owners.delete(owner),
   };
 }
 
-// §18.2: finds the server of a URI: the one that linked to it, lists it, or has a matching template.
+// §18.2: finds the server of a URI: the server that linked to it, that lists it, or that has a matching template.
 
 export function createResolveResource(
   view: View,
@@ -99,13 +99,13 @@ export function createResolveResource(
   links: LinkedResources,
 ): View['findResource'] {
   /**
-   * A URI that a server gave to a client is only sent to that server: it may contain a secret. URIs that another server listed at
-   * that time are not remembered as links.
+   * A URI that a server gave to a client is sent only to that server, since it may contain a secret. URIs that another server
+   * listed at that time are not remembered as links.
    */
   return async function resolveResource(uri, who) {
     const listed = await view.findListed(uri, who);
     if (listed?.server === BUILT_IN) return listed;
-    // The URI names its server.
+    // The URI itself names its server.
     if (isAppUri(uri)) return view.findResource(uri, who);
     const linker = await links
       .find(nameLinkOwner(who.upstream, view.name), uri)
@@ -116,7 +116,7 @@ export function createResolveResource(
       });
     if (linker === undefined) return listed ?? view.findResource(uri, who);
     if (view.findServer(linker) === undefined) return listed;
-    // A resource that another server lists on /mcp is not this server's: the rules about it apply to the other.
+    // If another server lists the resource on /mcp, it is not this server's: the rules about it apply to the other server.
     const other = view === joined ? undefined : await joined.findListed(uri, who);
     const isOther = other !== undefined && other.server !== linker;
     const shown = isOther ? toMovedUri(linker, uri) : uri;

@@ -3,38 +3,38 @@ import type { Clock } from '../platform/clock.ts';
 import type { FetchedList } from './fetch-list.ts';
 
 /**
- * How long to wait for a server that has not listed yet. `told`: the client gets `list_changed` later. `untold`: it can only list
- * again. `forCall`: for a call with a name that may be the server's.
+ * Determines the time to wait for a server that has not listed its entries yet. `told`: the client is notified by `list_changed`
+ * later. `untold`: the client can only list again. `forCall`: for a call with a name that may be the server's.
  */
 export type Patience = 'told' | 'untold' | 'forCall';
 
 interface ListSource {
   fetch(): Promise<FetchedList>;
-  /** Milliseconds that are left to wait for the first list. */
+  /** Milliseconds that are left for waiting for the first list. */
   countLeftMs(patience: Patience): number;
-  /** A wait for the first list ended without it, this many milliseconds after the list was requested. */
+  /** Called when a wait for the first list ended without it, this many milliseconds after the list was requested. */
   onWaitedInVain(ms: number): void;
   /** True if a list that has changed must not be served while the new one is unavailable. */
   isStrict(): boolean;
-  /** The list differs from the one that was served last. */
+  /** Called when the list differs from the one that was last served. */
   onChange(): void;
-  /** A different list is now kept; also called for the first one. */
+  /** Called when a different list is kept, including the first one. */
   onOther(): void;
 }
 
 /** Milliseconds to wait for a changed list before the old one is served. */
 const CHANGED_WAIT_MS = 15_000;
-/** A server that takes longer is not waited for again for this long, however often it says that its list has changed. */
+/** If a server takes longer, callers do not wait for it again for this long, however often it announces a change. */
 const QUICK_MS = 1_000;
 const WAIT_AGAIN_MS = 300_000;
 /** Backoff between two checks: doubled after each one that found the same list. */
 const LOOK_MS = 1_000;
 const MAX_LOOK_MS = 60_000;
-/** No request for this long after a failure. */
+/** After a failure, no request is sent for this long. */
 const RETRY_MS = 1_000;
 
 interface Flight {
-  /** The number of reasons when it began; undefined while it waits for the previous flight. */
+  /** The value of `reasons` when the flight began; undefined while it waits for the previous flight. */
   reasons: number | undefined;
   done: Promise<void>;
   readonly startedAt: number;
@@ -48,7 +48,7 @@ export class ListCache {
   private expiresAt = 0;
   private retryAt = Number.NEGATIVE_INFINITY;
   private wasMissed = false;
-  /** Counts the changes; a list is current if none came after it was requested. */
+  /** Counts announced changes. A list is current if none came after it was requested. */
   private changes = 0;
   private changesSeen = 0;
   /** Counts the reasons to request the list again: changes, and possible changes. */
@@ -65,7 +65,7 @@ export class ListCache {
     this.source = source;
   }
 
-  /** The list, if no change to it was announced; an expired one is refetched in the background. */
+  /** The list, if no change to it has been announced. An expired list is refetched in the background. */
   findCurrent(): FetchedList | undefined {
     if (this.list === undefined || this.changesSeen !== this.changes) return undefined;
     const now = this.clock.monotonic();
@@ -74,8 +74,8 @@ export class ListCache {
   }
 
   /**
-   * Resolves at once if there is a list, otherwise when it arrives. Undefined if there is none: the server failed, or takes
-   * longer than the caller waits.
+   * Resolves at once if there is a list, otherwise when it arrives. Undefined if there is none: the server failed, or takes longer
+   * than the caller waits.
    */
   async load(patience: Patience): Promise<FetchedList | undefined> {
     const current = this.findCurrent();
@@ -87,7 +87,7 @@ export class ListCache {
     return servable;
   }
 
-  /** The list has changed: it is requested before any caller gets it again. */
+  /** Called when the list has changed: it is requested before any caller gets it again. */
   invalidate(): void {
     this.changes += 1;
     this.reasons += 1;
@@ -95,15 +95,15 @@ export class ListCache {
     this.retryAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** The list may have changed, or be available now: it is requested at once, without waiting. */
+  /** Called when the list may have changed, or may be available now: it is requested at once, without waiting. */
   refresh(): void {
     this.retryAt = Number.NEGATIVE_INFINITY;
     void this.fetchAnew();
   }
 
   /**
-   * The list may have changed, according to a caller who could claim so endlessly: it is requested soon, and the cached list is
-   * served in the meantime. The less often the claim was true, the longer the delay.
+   * Called when the list may have changed, according to a caller who could claim so endlessly. The list is requested soon, and the
+   * cached one is served in the meantime. The more often such claims were false, the longer the delay.
    */
   lookAgain(): void {
     this.reasons += 1;
@@ -130,7 +130,7 @@ export class ListCache {
       source.onWaitedInVain(clock.monotonic() - this.flight.startedAt);
   }
 
-  /** Single flight, with at most one more waiting: concurrent callers who want the same list share one request. */
+  /** Single flight, with at most one more flight waiting: concurrent callers who want the same list share one request. */
   private fetchAnew(): Promise<void> {
     const { flight } = this;
     if (flight !== undefined && (flight.reasons === undefined || flight.reasons === this.reasons))
@@ -153,7 +153,7 @@ export class ListCache {
       const fetched = await this.source.fetch();
       const isOther = this.list?.fingerprint !== fetched.fingerprint;
       const isNews = this.wasMissed || (isOther && this.list !== undefined);
-      // The same object as long as the list is the same, since everything derived from it is looked up by it.
+      // Keeps the same object as long as the list is the same, since everything derived from the list is looked up by it.
       if (isOther) this.list = fetched;
       this.changesSeen = changesBefore;
       this.expiresAt = this.clock.monotonic() + fetched.ttlMs;
@@ -162,7 +162,7 @@ export class ListCache {
       if (isNews) this.source.onChange();
       if (isOther) this.source.onOther();
     } catch {
-      // The source logs the reason.
+      // The reason is logged by the source.
       this.retryAt = this.clock.monotonic() + RETRY_MS;
     } finally {
       if (this.flight === own) this.flight = undefined;
@@ -192,7 +192,7 @@ export function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Pr
   });
 }
 
-/** The time to wait for a first answer, shared by all callers who wait for it together. */
+/** A limited time to wait for a first answer, shared by all callers who wait for it together. */
 export class WaitingTime {
   private readonly clock: Clock;
   private startedAt: number | undefined = undefined;
@@ -201,13 +201,13 @@ export class WaitingTime {
     this.clock = clock;
   }
 
-  /** Milliseconds left of `ms`; the time starts with the first call. */
+  /** Milliseconds left of `ms`, which begin with the first call. */
   left(ms: number): number {
     this.startedAt ??= this.clock.monotonic();
     return Math.max(0, this.startedAt + ms - this.clock.monotonic());
   }
 
-  /** There is a reason to wait again. */
+  /** Called when there is a reason to wait again. */
   restart(): void {
     this.startedAt = undefined;
   }

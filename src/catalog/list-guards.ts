@@ -1,4 +1,4 @@
-// §26.2: guards on lists and instructions of servers: each item is judged when it is first seen or has changed.
+// §26.2: guards on servers' lists and instructions: each item is judged when it is first seen, and when it has changed.
 
 import type { Guard, GuardPoint, Guards } from '../mcp/calls/guards.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -19,7 +19,7 @@ export interface JudgedKind {
   /** `''` for the built-in catalogue. */
   readonly server: string;
   readonly kind: ListKind;
-  /** As clients of `/mcp` see the server's own name. */
+  /** The name that clients of `/mcp` see for the server's own name. */
   join(ownName: string): string;
 }
 
@@ -29,16 +29,16 @@ interface JudgedList extends JudgedKind {
 
 export interface ListJudgement {
   readonly digest: string;
-  /** A guard failed, and is asked again soon. */
+  /** True if a guard failed; it is asked again soon. */
   readonly hasFailed: boolean;
 }
 
 type ListedVerdict =
   | { readonly kind: 'listed'; readonly item: RawItem }
-  /** Continues a sentence that begins with its name. */
+  /** Continues a sentence that begins with the item's name. */
   | { readonly kind: 'hidden'; readonly reason: string };
 
-/** Items that are judged concurrently. */
+/** Maximum number of items that are judged concurrently. */
 const AT_ONCE = 16;
 
 interface Known extends ListJudgement {
@@ -101,7 +101,7 @@ export function createListGuards(guards: Guards, clock: Clock) {
       if (findGuard(list, item) === undefined) return undefined;
       return ofItems.get(item)?.verdict ?? NOT_YET;
     },
-    /** The text as the guard lets it pass; undefined if it does not. */
+    /** The text as changed by the guard; undefined if the guard refuses it. */
     async passInstructions(server: string, text: string): Promise<string | undefined> {
       const guard = guards.find('instructions', { kind: undefined, name: '', server });
       if (guard === undefined) return text;
@@ -131,10 +131,10 @@ const LIST_POINTS = {
   skills: 'skills/list',
 } as const satisfies Readonly<Record<ListKind, GuardPoint>>;
 
-/** A guard that failed is asked again after this time. */
+/** Time after which a guard that failed is asked again. */
 const UNSURE_TTL_MS = 5_000;
 
-/** A list with another verdict counts as another list: clients are notified. */
+/** A list with other verdicts counts as another list, so clients are notified. */
 export const addJudgement = (
   list: FetchedList,
   judgement: ListJudgement | undefined,
@@ -147,7 +147,7 @@ export const addJudgement = (
         ttlMs: judgement.hasFailed ? Math.min(list.ttlMs, UNSURE_TTL_MS) : list.ttlMs,
       };
 
-/** For a configuration without a guard that checks lists. */
+/** The judgement for a configuration in which no guard checks lists. */
 export const NOTHING_SAID: ListJudgement = { digest: '', hasFailed: false };
 
 const NOT_YET: ListedVerdict = {
@@ -163,7 +163,7 @@ async function ask(kind: ListKind, item: RawItem, exact: JsonObject, guard: Guar
     caller: undefined,
     findProblem(changed) {
       if (!isObject(changed)) return 'it must be an object';
-      // Calls use it.
+      // Calls use the key, so a guard must not change it.
       if (changed[key] !== item[key]) return `its ${key} is another`;
       return findItemProblem(kind, changed);
     },

@@ -32,13 +32,13 @@ export function createListPage(path: ServedPath) {
     const { entries } = list;
     const { policies } = served.current;
     const isUsual = cursor === undefined && !isAnyDown(view);
-    // Nearly always the case without rules: no entry has to be judged.
+    // This is nearly always the case without rules: no entry has to be judged.
     if (isUsual && entries.length <= PAGE_SIZE && !policies.dependOnCaller)
       return { positions: takeTurns(entries).all, last: undefined };
     const memory = isUsual ? policies.findMemory(who.policy) : undefined;
     const known = memory && getFirstPages(entries).get(memory);
     if (known !== undefined) return known;
-    // Before anything is awaited: a page without a server that goes down meanwhile must not be kept.
+    // Created before anything is awaited: if a server goes down meanwhile, a page without its entries must not be kept.
     const isVisible = createIsVisible(path, who);
     if (policies.dependOnCaller) await access.prepareFor(who, work);
     const visible = await takeVisible(list, cursor, isVisible, work);
@@ -84,7 +84,9 @@ export function createListPage(path: ServedPath) {
   };
 }
 
-/** What callers see of the first page of a list, by the memory of the policies: as small as the decisions that it keeps. */
+/**
+ * The part of a list's first page that callers see, keyed by the memory of the policies. As small as the decisions in that memory.
+ */
 const getFirstPages = computeOnce(
   (_entries: readonly Entry[]) => new WeakMap<object, VisiblePart>(),
 );
@@ -97,8 +99,8 @@ interface VisiblePart {
 }
 
 /**
- * A cursor is the name of the last entry of a page. A cursor that names a hidden entry fails like any unknown one, so that it
- * reveals nothing to the caller.
+ * A cursor is the name of a page's last entry. A cursor that names a hidden entry fails like an unknown one, so that it reveals
+ * nothing to the caller.
  */
 function findStart(
   cursor: string,
@@ -112,7 +114,7 @@ function findStart(
   return (takeTurns(entries).places[position] ?? 0) + 1;
 }
 
-/** Only as many entries are judged as the page needs: many rules over many entries take a long time. */
+/** Judges only as many entries as the page needs: many rules over many entries take a long time. */
 async function takeVisible(
   list: ListView,
   cursor: Cursor,
@@ -128,7 +130,7 @@ async function takeVisible(
   for (let place = start; place < positions.length && !hasMore; place += 1) {
     const position = positions[place] ?? 0;
     const entry = entries[position];
-    // Each file of a skill is judged.
+    // A skill takes longer, since each of its files is judged.
     const isLong = place % JUDGED_AT_ONCE === 0 || entry?.files !== undefined;
     if (isLong && work.isOver()) await work.next();
     if (entry === undefined || !isVisible(entry)) continue;
@@ -140,11 +142,11 @@ async function takeVisible(
   return { positions: taken.sort((a, b) => a - b), last: hasMore ? last : undefined };
 }
 
-// §18.2: the order of entries if they do not fit on one page: round-robin over the servers.
+// §18.2: the order of entries that do not fit on one page: round-robin over the servers.
 
 /**
- * The first entry of each server in the order of the list, then the second of each, and so on: however many one server lists,
- * entries of the others are on the first pages. The order of one list is the same on every replica.
+ * The first entry of each server in the order of the list, then the second of each, and so on: however many entries one server
+ * lists, those of the others are on the first pages. The order of a list is the same on every replica.
  */
 const takeTurns = computeOnce((entries: readonly Entry[]) => {
   const rounds: number[][] = [];
@@ -160,39 +162,39 @@ const takeTurns = computeOnce((entries: readonly Entry[]) => {
   const places: number[] = [];
   for (const [place, position] of positions.entries()) places[position] = place;
   return {
-    /** Positions in the list, in the order pages take them. */
+    /** Positions in the list, in the order of the pages. */
     positions,
-    /** The turn of each, by its position in the list. */
+    /** The position in page order of each entry, by its position in the list. */
     places,
     /** All positions, ascending. */
     all: [...places.keys()],
   };
 });
 
-// §18.2: pages as they are sent, serialized once for all callers who see the same part of the same list.
+// §18.2: pages in the form that is sent, serialized once for all callers who see the same part of the same list.
 
-/** The part of a list that a caller may see. Determined for each request: only the serialized form is cached. */
+/** The part of a list that a caller may see. Determined anew for each request: only the serialized form is cached. */
 export interface VisiblePage {
   readonly viewName: string;
   readonly kind: ListKind;
-  /** The key of the cache: a list that was refetched, or prepared by another plan, is a different array. */
+  /** The cache key. A list that was refetched, or prepared by another plan, is a different array. */
   readonly list: readonly Entry[];
-  /** Positions of its entries in the list, ascending. */
+  /** Positions of the visible entries in the list, ascending. */
   readonly positions: readonly number[];
   readonly nextCursor: string | undefined;
   /** The caller (`nameOwner`); undefined without authentication. */
   readonly caller: string | undefined;
-  /** §33: its tools are written in a different form for clients of the session era. */
+  /** §33: true if tools are written in a different form for clients of the session era. */
   readonly isNarrowed?: boolean;
 }
 
 /** Writes `items`, and `bytes`: the result of the list's method as JSON, in UTF-8. */
 type WrittenPage = Required<Pick<Page<RawItem>, 'items' | 'bytes'>>;
 
-/** `getItem` returns what the view shows of an entry. @throws TypeError for values that JSON cannot represent. */
+/** `getItem` returns the item of an entry that the view shows. @throws TypeError for values that JSON cannot represent. */
 type WritePage = (page: VisiblePage, getItem: (entry: Entry) => RawItem) => WrittenPage;
 
-/** Overhead of an entry in addition to its share of the bytes. */
+/** Memory that an entry takes in addition to its share of the bytes. */
 const BYTES_AN_ENTRY = 16;
 
 interface KeptPage extends Omit<VisiblePage, 'list'> {
@@ -206,7 +208,7 @@ type PagesOfList = Map<number, KeptPage>;
 /** Each plan has its own serialized pages. */
 const getWritePage = computeOnce((_plan: Plan) => createWritePage());
 
-/** A page of a list that is no longer served is not requested, and so the first to be evicted. */
+/** A page of a list that is no longer served is not requested again, and so is evicted first. */
 export function createWritePage(
   maxBytes = CAPACITY.pageBytes,
   maxUserBytes = CAPACITY.userPageBytes,
@@ -287,10 +289,10 @@ function isSame(
   );
 }
 
-// §33: tools of servers of the stateless era in the form that clients of the session era can read. Since 2026-07-28 a schema may be
-// any JSON Schema; clients of earlier revisions refuse a whole list for one tool whose schema is not an object schema.
+// §33: tools of stateless servers in a form that clients of the session era can read. Since 2026-07-28 a schema may be any JSON
+// Schema; clients of earlier revisions refuse a whole list for one tool whose schema is not an object schema.
 
-/** The same object if nothing has to change, as for nearly all tools. */
+/** Returns the same object if nothing has to change, which is so for nearly all tools. */
 function toSessionTool(item: RawItem): RawItem {
   const { inputSchema, outputSchema, ...members } = item;
   const [input, output] = [narrow(inputSchema), narrow(outputSchema)];
@@ -298,12 +300,12 @@ function toSessionTool(item: RawItem): RawItem {
   return {
     ...members,
     inputSchema: input,
-    // The text of a result has the content that it would describe.
+    // An output schema that is not an object schema is left out; the text of the result still has the content.
     ...(isOfObject(output) && { outputSchema: output }),
   };
 }
 
-/** True if any of the tools changes. */
+/** True if any of the tools has a different form. */
 const hasOthers = computeOnce((entries: readonly Entry[]) =>
   entries.some(({ ownItem }) => toSessionTool(ownItem) !== ownItem),
 );

@@ -23,7 +23,7 @@ import { mayUseSome, type View } from './view.ts';
 export function createWatching(path: ServedPath, resolveResource: View['findResource']) {
   const { view, access, served } = path;
 
-  /** Undefined if the caller may not read the resource: the server's answer would tell whether it exists. */
+  /** Undefined if the caller may not read the resource: the server's answer would reveal whether it exists. */
   async function findReadable(uri: string, who: Who) {
     const found = await resolveResource(uri, who);
     const server = found && view.findServer(found.server);
@@ -60,7 +60,7 @@ export function createWatching(path: ServedPath, resolveResource: View['findReso
         method: isWatched ? 'resources/subscribe' : 'resources/unsubscribe',
         params: { uri: ownUri },
         name: ownUri,
-        // Ended by the server's own timeout.
+        // The server's own timeout ends this request.
         signal: new AbortController().signal,
         trace: {},
       };
@@ -83,12 +83,12 @@ export function createWatching(path: ServedPath, resolveResource: View['findReso
   } satisfies Partial<ServedCatalog>;
 }
 
-/** Points where a guard checks a server's text about a resource. */
+/** The points at which a guard checks a server's text about a resource. */
 const ABOUT_RESOURCES = ['resources/subscribe', 'resources/result'] as const;
 
-// One stream of a client.
+// A client's stream.
 
-/** Listens to each server of the view, also to servers that are added later. */
+/** Listens to each server of the view, including servers that are added later. */
 const createListenToServers = (
   path: ServedPath,
   resolveResource: View['findResource'],
@@ -102,7 +102,7 @@ const createListenToServers = (
     builtIn.follow();
 
     async function listenToAll(): Promise<void> {
-      /** The servers' own URIs of resources that they subscribe to, by server. */
+      /** For each server, its own URIs of the resources to subscribe to. */
       const wanted = new Map<string, string[]>();
       for (const uri of uris ?? []) {
         const found = await resolveResource(uri, who);
@@ -124,7 +124,7 @@ const createListenToServers = (
       const description = server.lists.peekDescription(who.upstream);
       const mayTellOfResources =
         (description === undefined || canSubscribe(description.capabilities)) && own?.length !== 0;
-      // The server says so in the session that sent the request.
+      // The server announces this in the session in which it sent the request.
       const hearsOfElicitations =
         own === undefined &&
         who.upstream.capabilities.elicitationUrl === true &&
@@ -162,12 +162,12 @@ const createListenToServers = (
       stops.set(server, stop);
     }
 
-    /** Uses the URI that clients know; tells only callers who may read the resource. */
+    /** Notifies with the URI that clients know, and only if the caller may read the resource. */
     async function tellOfResource(server: Server, ownUri: string): Promise<void> {
       if (!isOpen) return;
       const { name } = server;
       for (const uri of view.shown === 'own' ? [ownUri] : listClientUris(name, ownUri)) {
-        // Most URIs are known without looking up links in the store.
+        // Most URIs are found without looking up links in the store.
         const offered = await view.findResource(uri, who);
         const found = offered?.server === name ? offered : await resolveResource(uri, who);
         if (found?.server !== name || found.ownUri !== ownUri) continue;
@@ -199,7 +199,7 @@ const createListenToServers = (
     };
   };
 
-/** Stops each one, even if another throws. @throws what one of them threw. */
+/** Stops each one, even if another throws. @throws the error of one of them. */
 function stopAll([stop, ...others]: readonly (() => void)[]): void {
   try {
     stop?.();
@@ -208,7 +208,7 @@ function stopAll([stop, ...others]: readonly (() => void)[]): void {
   }
 }
 
-// §18.3: log messages from servers outside calls, for the client session that they belong to.
+// §18.3: log messages that servers send outside of calls, for the client session that they belong to.
 
 /** A caller who cannot see any entry of a server, because of the rules or the lock, gets none of its log messages. */
 function createPassLogs(
@@ -222,9 +222,9 @@ function createPassLogs(
   const passIfVisible = createPassWhenKnown({
     clock,
     async learn() {
-      /** The plan whose rules apply. */
+      /** The plan whose rules apply to the message. */
       const plan = served.current;
-      // As far as it is known without a request to the server.
+      // Checks only lists that are known without a request to the server.
       const isVisible = await seesSome(path, who, async (kind) =>
         (await view.list(kind, who, 'peek')).entries.filter(
           (entry) => entry.server === server.name,
@@ -245,7 +245,7 @@ function createPassLogs(
   };
 }
 
-/** §26: as in a call, by the guards at the time of the message. */
+/** §26: guards check log messages as they do in calls. The guards in effect when the message arrives apply. */
 function createPassGuards(
   { served }: ServedPath,
   server: string,
@@ -282,7 +282,7 @@ function createBuiltInListening(
 
   function listenTo(catalog: OwnCatalog): void {
     const opened = { catalog, stop() {} };
-    // An author's catalogue may call back while `listen` runs, or after it was stopped.
+    // An author's catalogue may call back while `listen` is running, or after it was stopped.
     const isHeard = () => current === opened;
     const passGuards = createPassGuards(path, BUILT_IN, caller, (params) => {
       if (isHeard()) listener.logged?.(params);
@@ -296,7 +296,7 @@ function createBuiltInListening(
             if (isHeard()) listener.listChanged(list);
           },
           resourceUpdated(uri) {
-            // Configuration and rules may have changed since the subscription. Fail closed.
+            // Configuration and rules may have changed since the client subscribed. Fails closed.
             const item = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
             if (!isHeard() || !view.includes(item) || !access.mayRead(item, toWho(caller))) return;
             Promise.resolve(catalog.canWatch(uri, caller)).then(
@@ -331,7 +331,7 @@ function createBuiltInListening(
     /**
      * Starts or stops listening, according to the current configuration file.
      *
-     * @throws what an author's `watch` or `listen` throws, or what stops them.
+     * @throws the error of an author's `watch` or `listen`, or of the function that stops them.
      */
     follow(): void {
       const catalog = findBuiltIn(path);

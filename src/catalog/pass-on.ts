@@ -1,4 +1,4 @@
-// §18.3: passes a call on to its server, and the result back in a form that clients can read, with URIs that they know. Links in
+// §18.3: passes a call on to its server, and the result back in a form that clients can read, with URIs that clients know. Links in
 // results are remembered.
 import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
 import { GUARD_POINTS } from '../mcp/calls/guards.ts';
@@ -24,7 +24,7 @@ import type { Who } from './plan.ts';
 import type { ServedPath } from './served-path.ts';
 import { failAtServer } from './view.ts';
 
-/** Sends a request to the server of this name. */
+/** Sends a request to the server with this name. */
 export type PassOn = (
   server: string,
   who: Who,
@@ -32,7 +32,7 @@ export type PassOn = (
   context: CallerContext,
 ) => Promise<RawResult>;
 
-/** Limits per result: URIs that are remembered, and URIs that are looked up. */
+/** Limit per result for the URIs that are remembered, and for those that are looked up. */
 const MAX_LINKS = 100;
 const MAX_LOOKED_UP = 10_000;
 
@@ -71,7 +71,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
     return GUARD_POINTS.every((point) => point !== method || guards.looksAt(point));
   }
 
-  /** §29.5: the result of a task is the result of its call. */
+  /** §29.5: the result of a finished task is the result of its call. */
   async function finishTask(
     server: string,
     who: Who,
@@ -91,9 +91,9 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
   }
 
   /**
-   * A result as clients can read it: one part that MCP does not allow would make them reject all of it. Logs each change.
+   * Makes a result readable for clients: a single part that MCP does not allow would make them reject all of it. Logs each change.
    *
-   * @throws GatewayError `upstream_error` if it cannot be made readable.
+   * @throws GatewayError `upstream_error` if the result cannot be made readable.
    */
   function fitResult(
     server: string,
@@ -102,7 +102,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
     given: RawResult,
   ): RawResult {
     const rules = RESULTS.get(method);
-    // A task is not a result of a call yet.
+    // A task is not yet the result of a call.
     if (rules === undefined || given.resultType !== undefined) return given;
     const isWithoutContent = method === 'tools/call' && !Object.hasOwn(given, 'content');
     const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
@@ -126,7 +126,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
   }
 
   /**
-   * Rewrites references in a result to the names that its client knows. Most results refer to nothing, and then nothing is waited
+   * Rewrites references in a result to the names that its client knows. Most results refer to nothing, so there is nothing to wait
    * for.
    */
   function renameUris(
@@ -156,7 +156,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
   }
 
   /**
-   * Resolves to the URIs that another server also has, and that clients see as `<server>+<uri>`. Unlisted links are remembered.
+   * Resolves to the URIs that another server also has, so that clients see them as `<server>+<uri>`. Unlisted links are remembered.
    */
   async function lookUp(
     server: string,
@@ -179,7 +179,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
     return moved;
   }
 
-  /** True if both servers list the URI, and the other one keeps it. */
+  /** True if both servers list the URI, and the other server keeps it. */
   async function isAnothers(uri: string, server: string, who: Who): Promise<boolean> {
     const listed = await joined.findListed(uri, who);
     if (listed === undefined || listed.server === server) return false;
@@ -188,7 +188,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
   }
 }
 
-/** MCP "Resources", "Error Handling": the error contains the URI as the client knows it. @throws always. */
+/** MCP "Resources", "Error Handling": fails with the URI as the client knows it. @throws always. */
 function failAsAsked(thrown: unknown, { name, clientUri }: RelayedRequest): never {
   if (clientUri === undefined || clientUri === name || !(thrown instanceof GatewayError))
     throw thrown;
@@ -214,16 +214,16 @@ const GUARDED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'reso
 
 const NONE_MOVED: ReadonlySet<string> = new Set();
 
-/** The server was removed from the configuration since it was found. */
+/** Called when the server was removed from the configuration after it was found. */
 export const failGone = (server: string): never => failUpstream(`${server} is no longer there.`);
 
-// §18.2, §30.1: the URIs in a result of a server, with their paths: links, embedded resources, read contents, and apps. Texts
-// and structured content stay as the server wrote them.
+// §18.2, §30.1: the URIs in a server's result, with their paths: links, embedded resources, read contents, and apps. Texts and
+// structured content stay as the server wrote them.
 
 interface NamedUri {
   readonly path: JsonPath;
   readonly uri: string;
-  /** A link or an embedded resource of a tool or prompt: it can be read even if it is not listed. */
+  /** True for a link or an embedded resource of a tool or prompt, which can be read even if it is not listed. */
   readonly isLink: boolean;
 }
 
@@ -277,7 +277,7 @@ function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
 const describe = ({ path, rewrite }: ValueEdit): string =>
   `answers with ${showPath(path)}, which MCP does not allow: ${rewrite === undefined ? 'it is left out' : 'it is passed on as text'}`;
 
-/** Without positions: a mistake in one part is usually in others as well. */
+/** Shows the path without positions: a mistake in one part usually occurs in others as well. */
 const showPath = (path: JsonPath): string =>
   path.map((step) => (typeof step === 'number' ? '[]' : step)).join('.');
 

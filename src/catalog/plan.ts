@@ -31,7 +31,7 @@ import type { ViewConfig, ViewsConfig } from './view-shape.ts';
 
 /** The part of the configuration file that catalogues are built from. */
 interface CatalogFile extends ServersConfig, ViewsConfig {
-  /** Only what this file needs of their patterns. */
+  /** Only the parts of rules' patterns that are needed here. */
   readonly rules: readonly {
     readonly may: readonly string[];
     /** Set if the call requires approval. */
@@ -43,7 +43,7 @@ interface CatalogFile extends ServersConfig, ViewsConfig {
     readonly name: string;
     /** Names of servers; undefined for all of them and the built-in catalogue. */
     readonly servers: readonly string[] | undefined;
-    /** Globs for tool names as on `/mcp`; undefined for all. */
+    /** Globs for the tool names at `/mcp`; undefined for all tools. */
     readonly tools: readonly string[] | undefined;
     /** `server` is the server of a guard of kind `mcp`. */
     readonly use: { readonly kind: string; readonly server?: string | undefined };
@@ -53,9 +53,9 @@ interface CatalogFile extends ServersConfig, ViewsConfig {
 /** Everything that catalogues are built from, until the configuration is reloaded. */
 export interface CatalogSetup {
   readonly file: CatalogFile;
-  /** Undefined without a lock: everything is approved. */
+  /** Undefined without a lock, when everything is approved. */
   readonly lock?: Lock | undefined;
-  /** Access control: visibility and use of items. */
+  /** Access control: which items a caller may see and use. */
   readonly policies: Policies;
   /** Undefined without guards. */
   readonly guards: Guards | undefined;
@@ -67,22 +67,22 @@ export interface CatalogSetup {
 export interface Plan extends CatalogSetup {
   /** Undefined if the file says `"builtIn": false`. */
   readonly builtIn: BuiltIn | undefined;
-  /** In the file's order, including those that are guards. */
+  /** In the order of the configuration file, including servers that are guards. */
   readonly opened: readonly OpenedServer[];
-  /** In the file's order. */
+  /** In the order of the configuration file. */
   readonly servers: ReadonlyMap<string, PlannedServer>;
   /** Everything, as `/mcp` serves it. */
   readonly whole: Selection;
-  /** In the file's order. */
+  /** In the order of the configuration file. */
   readonly views: ReadonlyMap<string, PlannedView>;
   /** Servers that are guards (§26.2): no client sees them, and no guard checks them. */
   readonly guardServers: ReadonlyMap<string, OpenedServer>;
   readonly naming: Naming;
   /** Undefined without guards. */
   readonly listGuards: ListGuards | undefined;
-  /** For entries of lists. */
+  /** Warns about entries of lists. */
   readonly warn: WarnOfItem;
-  /** For results. */
+  /** Warns about results. */
   readonly warnOfResult: WarnOfItem;
 }
 
@@ -94,7 +94,7 @@ interface OpenedServer {
 export interface PlannedServer extends OpenedServer {
   readonly prepareList: ReturnType<typeof createPrepareList>;
   /**
-   * True if the server, which has not listed its entries yet, could have an item with this own name that clients may see: an item
+   * True if the server, which has not listed its entries yet, could have an item with this own name that clients may see. An item
    * that is hidden while the server is up is unknown while it is down.
    */
   mayHave(kind: ListKind, ownName: string): boolean;
@@ -104,7 +104,7 @@ export interface PlannedServer extends OpenedServer {
 /** A setup whose servers have been opened. */
 type OpenSetup = CatalogSetup & Pick<Plan, 'opened' | 'listGuards'>;
 
-/** Lists are prepared again for each setup, and hidden items are logged again. */
+/** For each setup, lists are prepared again, and hidden items are logged again. */
 export function createPlan(log: Log, builtIn: BuiltIn, setup: OpenSetup): Plan {
   const { file, lock = NO_LOCK, policies, opened, listGuards } = setup;
   const naming = createNaming(file);
@@ -161,7 +161,7 @@ export function createPlan(log: Log, builtIn: BuiltIn, setup: OpenSetup): Plan {
   };
 }
 
-/** The current plan. Another setup replaces it. */
+/** The current plan, until another setup replaces it. */
 export class ServedPlan {
   current: Plan;
 
@@ -190,7 +190,10 @@ export class ServedPlan {
   readonly findServer = (name: string): Server | undefined =>
     this.current.servers.get(name)?.server;
 
-  /** The entry of this name at `/mcp`, if the first server that can have it has listed, and announced no change since. */
+  /**
+   * The entry of this name at `/mcp`, if the first server that can have it has listed its entries, and has announced no change
+   * since.
+   */
   readonly findCurrent = (
     kind: 'tools' | 'prompts',
     name: string,
@@ -214,9 +217,9 @@ export class ServedPlan {
 export const listGuardServers = ({ guards = [] }: Pick<CatalogFile, 'guards'>): readonly string[] =>
   guards.flatMap(({ use }) => use.server ?? []);
 
-// §25.1: a view of the configuration: its selection from `/mcp`, the order, and its own descriptions.
+// §25.1: a view in the configuration: its selection from `/mcp`, its order, and its own descriptions.
 
-/** What a view selects from `/mcp`. */
+/** The part of `/mcp` that a view selects. */
 export interface Selection extends JoinedPart {
   /** Undefined for `/mcp` itself. */
   readonly config?: ViewConfig | undefined;
@@ -229,7 +232,7 @@ interface PlannedView extends Selection {
   readonly config: ViewConfig;
 }
 
-/** As clients of `/mcp` see it. */
+/** An item with its name at `/mcp`. */
 interface CuratedItem extends Pick<Entry, 'kind' | 'server' | 'name'> {
   readonly namesBegin?: string | undefined;
 }
@@ -276,7 +279,7 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
 
   return {
     config,
-    // A separate cache: many views would evict each other's lists from a shared one.
+    // Each view has its own cache: many views would evict each other's lists from a shared one.
     joinLists: createJoinLists(naming, IGNORED),
     hasServer,
     includes: (item) => hasServer(item.server) && rank(item) !== NOWHERE,
@@ -284,20 +287,20 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
   };
 }
 
-/** The joined list of `/mcp` warns about colliding names. */
+/** Only the joined list of `/mcp` warns about colliding names. */
 const IGNORED = () => {};
 
 const NOWHERE = -1;
 
 const compile = (globs: readonly string[]) => ({ globs, fits: globs.map(compileGlob) });
 
-// The callers of a plan.
+// The callers of a plan's servers.
 
-/** A caller, as servers, rules and lists know it. */
+/** A caller, in the forms that servers, rules and lists need. */
 export interface Who {
   readonly upstream: UpstreamCaller;
   readonly policy: PolicyCaller;
-  /** Context of the current call; without one, the built-in catalogue is not asked, and its last list is used. */
+  /** Context of the current call. Without one, the built-in catalogue is not queried, and its last list is used. */
   readonly context: CallerContext | undefined;
   readonly patience: Patience;
 }
@@ -323,7 +326,7 @@ export const toWho = (
   patience,
 });
 
-/** The caller of a list. Without a session, the list itself says how soon to ask again. */
+/** The caller of a list. For a caller without a session, the list itself says how soon to ask again. */
 export function toLister(
   context: CallerContext,
   hub: { hasStream(sessionId: string): boolean },

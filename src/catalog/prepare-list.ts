@@ -23,12 +23,12 @@ import { cleanItem } from './clean-item.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { ListGuards } from './list-guards.ts';
 
-/** The list of one server, in its order; each own name once. */
+/** The list of one server, in the server's order. Each own name occurs once. */
 export interface PreparedList {
   readonly entries: readonly Entry[];
   readonly byOwnName: ReadonlyMap<string, Entry>;
   readonly byName: ReadonlyMap<string, Entry>;
-  /** Milliseconds that it may be served for. */
+  /** Milliseconds for which the list may be served. */
   readonly ttlMs: number;
   /** §24.3: the server's items are hidden until the user has logged in to it. */
   readonly needsLogin: boolean;
@@ -45,7 +45,7 @@ interface ServerControls {
   readonly warn?: WarnOfItem;
 }
 
-/** Each list is prepared once. */
+/** Each list is prepared only once. */
 export function createPrepareList(controls: ServerControls) {
   const selected = selectTools(controls.config.tools);
   return computeOnce((list: FetchedList) => prepare(list, selected, controls));
@@ -88,7 +88,7 @@ function prepare(
       findWritten(written) === undefined ? made : { ...made, exact: readExact(written) };
     const namesake = byName.get(entry.name);
     if (namesake !== undefined) {
-      // On the server's own path as well: rules use the names of /mcp, where the item has none.
+      // The item is hidden on the server's own path as well: rules use the names of /mcp, where it has none.
       warn(ownName, `is hidden: ${showName(namesake.ownName)} is called ${entry.name}, too`);
       continue;
     }
@@ -105,7 +105,7 @@ function prepare(
     ...byOwnName.values(),
     ...(connect !== undefined && needsLogin === 'possible' ? [connect] : []),
   ];
-  // A caller who knows the name may call it at any time.
+  // A caller who knows the name may call the login tool at any time.
   if (connect !== undefined) {
     byOwnName.set(connect.ownName, connect);
     byName.set(connect.name, connect);
@@ -113,7 +113,7 @@ function prepare(
   return { entries, byOwnName, byName, ttlMs, needsLogin: needsLogin !== undefined };
 }
 
-/** Paths in one warning. */
+/** Maximum number of paths in one warning. */
 const MAX_TOLD = 5;
 
 export function toJudgedList(
@@ -129,7 +129,7 @@ export function toJudgedList(
           config,
           items.map((item) => String(item[key])),
         );
-  /** As clients of `/mcp` see it. */
+  /** The name that clients of `/mcp` see for the server's own name. */
   const join = (ownName: string): string =>
     ruled === 'resource'
       ? toSharedUri(config.name, ownName)
@@ -161,7 +161,7 @@ function createEntry(
   const { key, ruled } = LIST_KINDS[kind];
   const ownName = String(raw[key]);
   if (kind === 'skills') {
-    // Passed on unchanged: clients compare it with its SKILL.md.
+    // A skill is passed on unchanged, since clients compare it with its SKILL.md.
     const meta = isObject(raw._meta) ? raw._meta : {};
     const skill = { ...raw, _meta: { ...meta, [ORIGIN]: server } };
     const files = listFiles(raw, server);
@@ -185,13 +185,13 @@ function createEntry(
 /** SEP-2640: lets clients tell apart the skills of several servers behind one path. */
 const ORIGIN = 'postern/server';
 
-// §24.3: `<server>__connect`: the tool that logs a user in to a server whose own tools are not shown before that. The name is
-// reserved: it can still be called afterwards, and a tool of the server with this name is hidden.
+// §24.3: `<server>__connect`, the tool that logs a user in to a server whose own tools are hidden until then. The name is reserved:
+// it can still be called afterwards, and a tool of the server with this name is hidden.
 
-/** Its own name, as on `/mcp/<server>`. */
+/** The tool's own name, as on `/mcp/<server>`. */
 export const CONNECT = 'connect';
 
-/** Why a server's own tool is hidden: continues a sentence that begins with its name. */
+/** The reason why a server's own tool is hidden: continues a sentence that begins with its name. */
 const HIDDEN_BY_CONNECT =
   'is hidden: the name is reserved for the tool by which users log in to the server';
 
@@ -216,7 +216,7 @@ function createConnectEntry({ config: { name: server, prefix }, naming }: Server
   };
 }
 
-// §18.1: the selection of a server's tools, and their descriptions.
+// §18.1: selects a server's tools, and replaces their descriptions.
 
 type SelectedTools = ReturnType<typeof selectTools>;
 
@@ -231,48 +231,48 @@ export function selectTools({ include, exclude, describe }: ToolSelection) {
   };
 }
 
-/** One member of a list, of a server or of the built-in catalogue. */
+/** An entry in a list of a server or of the built-in catalogue. */
 export interface Entry {
   readonly kind: ItemKind;
   /** Name of the server; `''` for the built-in catalogue. */
   readonly server: string;
-  /** Name, URI or template as the server has it. */
+  /** The server's own name, URI or template. */
   readonly ownName: string;
-  /** As clients of `/mcp` see it, and as rules name it on any path. */
+  /** The name that clients of `/mcp` see, and that rules use on any path. */
   readonly name: string;
-  /** As clients of `/mcp/<server>` see it. */
+  /** The item that clients of `/mcp/<server>` see. */
   readonly ownItem: RawItem;
-  /** As clients of `/mcp` see it. */
+  /** The item that clients of `/mcp` see. */
   readonly item: RawItem;
-  /** As the server wrote it, including its numbers; undefined if JavaScript preserves all of them. */
+  /** The item as the server wrote it, including its numbers; undefined if JavaScript preserves all of them. */
   readonly exact?: JsonObject;
-  /** The server's own claim. */
+  /** The server's own claims about the item. */
   readonly annotations: JsonObject;
-  /** The files of a skill, as policies judge them: only a caller who may read all of them sees the skill. */
+  /** The files of a skill, for policies to judge: only a caller who may read all of them sees the skill. */
   readonly files?: readonly PolicyItem[];
-  /** For the server's login tool: the prefix of all names of the server, which policies use to judge it. */
+  /** For the server's login tool: the prefix of all names of the server, by which policies judge the tool. */
   readonly namesBegin?: string;
 }
 
 export const BUILT_IN = '';
 
-/** The item of an entry as it is shown, with numbers as its server wrote them. */
+/** The item of an entry in the form that is shown, with numbers as its server wrote them. */
 export function showNumbers({ exact }: Entry, item: RawItem): RawItem {
   try {
     const shown = exact && restoreNumbers(item, exact, new Map());
     return isObject(shown) ? shown : item;
   } catch (error) {
-    // A guard has shortened an array: one entry must not make clients reject the whole list.
+    // A guard has shortened an array. A single entry must not make clients reject the whole list.
     if (error instanceof UnclearNumber) return item;
     throw error;
   }
 }
 
-// §18.2: names of items as clients see them, and the servers that a name can belong to.
+// §18.2: the names of items that clients see, and the servers that a name can belong to.
 
 const STRICT_NAME = /^[a-zA-Z0-9_-]*$/;
 const NOT_STRICT = /[^a-zA-Z0-9_-]/gu;
-/** For a name that no server can have. */
+/** The owners of a name that no server can have. */
 const NOBODY: readonly string[] = [];
 
 export type Naming = ReturnType<typeof createNaming>;
@@ -284,7 +284,7 @@ type Prefixed = Pick<UpstreamConfig, 'prefix'>;
 
 export function createNaming({ servers, separator, maxNameLength, names }: NamingConfig) {
   const isStrict = names === 'strict';
-  /** The part of a longer name that is kept, before `_` and the hash. */
+  /** The number of characters kept of a longer name, before `_` and the hash. */
   const keptCharacters = countKeptCharacters(maxNameLength);
   const cutNames = new RegExp(`^.{${keptCharacters}}_[0-9a-f]{${NAME_HASH_CHARACTERS}}$`, 'su');
   const toStart = (prefix: string) => (prefix === '' ? '' : prefix + separator);
@@ -310,7 +310,7 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
     return `${clean(kept)}_${hash('sha256', name, 'hex').slice(0, NAME_HASH_CHARACTERS)}`;
   }
 
-  /** A name that is too long ends with digits of its SHA-256 to stay unique. */
+  /** To stay unique, a name that is too long ends with digits of its SHA-256. */
   function join({ prefix }: Prefixed, ownName: string): string {
     const name = toStart(prefix) + ownName;
     return [...name].length <= maxNameLength ? clean(name) : addHash(name);
@@ -333,15 +333,15 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
   }
 
   return {
-    /** True if clients get names that differ from the servers' own. */
+    /** True if clients see names that differ from the servers' own. */
     isStrict,
-    /** As clients of `/mcp` see the server's own name. */
+    /** The name that clients of `/mcp` see for the server's own name. */
     join,
-    /** The same for all names of a list: if strict names collide, all but one end in a hash. */
+    /** Like `join`, for all names of a list: if strict names collide, all but one end in a hash. */
     joinAll,
-    /** The beginning of all names of the server. */
+    /** The beginning of all of the server's names. */
     findStart: ({ prefix }: Prefixed) => toMark(prefix),
-    /** The beginnings of the names of each server; `''` for one without a prefix. */
+    /** The beginnings of the servers' names; `''` for a server without a prefix. */
     listStarts: () => [...marks.keys()],
     /**
      * The servers that the name can belong to, in order: if it begins with a prefix and the separator, only those with the
@@ -354,8 +354,8 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
       return owners !== NOBODY && owners !== marks.get('');
     },
     /**
-     * The server's own name for it; undefined if the name may have been truncated or made strict, so that it cannot be
-     * determined.
+     * The server's own name for a name that clients see; undefined if that name may have been truncated or made strict, so that the
+     * own name cannot be determined.
      */
     toOwnName({ prefix }: Prefixed, name: string): string | undefined {
       const ownName = name.slice(toStart(prefix).length);

@@ -1,4 +1,4 @@
-// §18.2: resolves the name in a call to its target: the server, its own name of the item, and the mirrored arguments.
+// §18.2: resolves the name in a call to its target: the server, the server's own name for the item, and the mirrored arguments.
 
 import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
 import { guardCompletion, toCompletionParams } from '../mcp/calls/guard-call.ts';
@@ -46,7 +46,7 @@ export function createResolveTarget(
   return function resolveTarget(wanted, context) {
     const who = toWho(context, context);
     const { list, name } = wanted;
-    // Nearly always cached, so that nothing is waited for.
+    // The entry is nearly always cached, so that there is nothing to wait for.
     const entry = list === 'resources' ? undefined : view.findCurrent(list, name, who.upstream);
     return entry === undefined
       ? findTarget(wanted, who, context)
@@ -117,7 +117,7 @@ export function createResolveTarget(
     });
   }
 
-  /** A name of a server that has not listed yet. */
+  /** The target for a name of a server that has not listed its entries yet. */
   function toAbsentTarget(
     { server, name }: Extract<FoundItem, { kind: 'absent' }>,
     wanted: WantedItem,
@@ -130,7 +130,7 @@ export function createResolveTarget(
       const call = toConnectCall(server, wanted, who, context);
       const refused = await server.inFlight.run(() => connectUser.connect(call));
       if (refused !== undefined) return refused;
-      // §24.3: the item is known only now that the user has logged in to the server, so the policies judge the actual item now.
+      // §24.3: the item becomes known only once the user has logged in to the server, so the policies judge the actual item here.
       const found = await items.find(wanted.list, wanted.name, who);
       if (found.kind === 'absent') return failAbsent(server, who);
       const connected = await toTarget(found, wanted, who, context);
@@ -154,7 +154,7 @@ export function createResolveTarget(
   ): Target | Promise<never> {
     const { list, name } = wanted;
     const own = findBuiltIn(path)?.resolve(wanted, context);
-    // The built-in catalogue was removed from the configuration since the item was found.
+    // The built-in catalogue was removed from the configuration after the item was found.
     if (own === undefined) return failAsUnknown(list, name, who);
     return {
       ...own,
@@ -177,7 +177,7 @@ const askWithNextCall = ({ name }: Server): object => ({
 });
 const NONE: JsonObject = {};
 
-// §18.2: a tool or a prompt of a server.
+// §18.2: the target for a tool or a prompt of a server.
 
 /** Shared by all calls at a path. */
 interface PathCalls extends Pick<FindItem, 'failAsUnknown'> {
@@ -185,7 +185,7 @@ interface PathCalls extends Pick<FindItem, 'failAsUnknown'> {
   readonly served: ServedPlan;
 }
 
-/** A class, since every call makes one: closures took more memory than everything else in it. */
+/** A class, since every call creates one: its closures took more memory than everything else in the call. */
 class ServerTarget implements Target, RelayedTasks {
   private readonly path: PathCalls;
   private readonly wanted: WantedItem;
@@ -209,7 +209,7 @@ class ServerTarget implements Target, RelayedTasks {
     return this.wanted.list === 'tools' ? readMirroredParams(this.item) : NO_PARAMS;
   }
 
-  /** Checks arguments that a guard has changed: the server itself checks those of clients. */
+  /** Checks arguments that a guard has changed. Arguments from clients are checked by the server itself. */
   findProblem(args: JsonObject): string | undefined {
     const { ownItem } = this.item;
     return this.wanted.list === 'tools'
@@ -262,7 +262,7 @@ class ServerTarget implements Target, RelayedTasks {
   }
 }
 
-/** MCP "ToolAnnotations": hints of the server, used only to advise the client's model. */
+/** MCP "ToolAnnotations": the server's own hints, used only to advise the client's model. */
 const isRepeatable = ({ annotations }: Entry) =>
   annotations.readOnlyHint === true || annotations.idempotentHint === true;
 
@@ -315,7 +315,7 @@ const getMember = (value: unknown, path: readonly string[]): unknown =>
     value,
   );
 
-// MCP "Completion": the server of the prompt or template completes its arguments.
+// MCP "Completion": completes arguments; the server that has the prompt or template does so.
 
 /** MCP, completion: at most 100 values per answer. */
 const MAX_VALUES = 100;
@@ -330,7 +330,7 @@ export function createComplete(
   return async function complete(completion, context) {
     const who = toWho(context, context);
     const found = await findReference(completion.ref, who).catch((cause: unknown) => {
-      // The guards of an unknown item are unknown, too.
+      // If the item is unknown, its guards are unknown, too.
       if (!isUnseen(served.current, 'completion/result', cause)) throw cause;
       return failUpstream('The server is not available now; try again in a moment.', { cause });
     });
@@ -347,7 +347,7 @@ export function createComplete(
     });
   };
 
-  /** The reference as the server knows it. A client may send a URI instead of the template that it matches. */
+  /** The reference in the server's own words. A client may send a URI instead of the template that it matches. */
   async function findReference(ref: CompletionRequest['ref'], who: Who): Promise<FoundReference> {
     if (ref.type === 'ref/prompt') {
       const item = await findUsable('prompts', ref.name, who);
@@ -357,7 +357,7 @@ export function createComplete(
       const item = await findUsable('templates', ref.uri, who);
       return { server: item.server, ref: { type: ref.type, uri: item.ownName }, item };
     }
-    // Unknown items fail like a denied template, so that the error reveals nothing about existing items.
+    // Unknown items fail like a denied template, so that the error does not reveal which items exist.
     const found = await items.findResource(ref.uri, who).catch((thrown: unknown) => {
       const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
       if (isUnknown) failUnknownItem('templates', ref.uri);
@@ -388,7 +388,7 @@ interface FoundReference {
   readonly server: string;
   /** In the server's own words. */
   readonly ref: JsonObject;
-  /** As guards see it. */
+  /** The item that guards see. */
   readonly item: GuardedItem;
 }
 

@@ -1,4 +1,4 @@
-// §18.2: one served path, with everything that its functions share, and access by the policies.
+// §18.2: one served path: everything that its functions share, and access by the policies.
 
 import { fail, GatewayError } from '../errors/gateway-error.ts';
 import { URL_REQUIRED } from '../mcp/calls/client-answers.ts';
@@ -20,7 +20,7 @@ import type { FoundResource, View } from './view.ts';
 
 export interface ServedPath {
   readonly view: View;
-  /** The path of `/mcp`, whose names are used on all paths except a server's own. */
+  /** The view of `/mcp`, whose names are used on all paths except a server's own. */
   readonly joined: View;
   readonly access: ReturnType<typeof createAccess>;
   readonly relayCall: RelayCall;
@@ -100,23 +100,23 @@ export function createIsVisible({ view, access }: ServedPath, who: Who): (entry:
 export const isAnyDown = (view: View): boolean =>
   view.listServers().some((server) => server.isDown());
 
-// §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
+// §18.5: a single predicate for list, call, get, read, completion, templates and subscriptions.
 
 export const createAccess = (served: ServedPlan) => ({
-  /** To be called before many entries are judged. */
+  /** Must be called before many entries are judged. */
   prepareFor: (who: Who, work: Turns) => served.current.policies.prepareFor(who.policy, work),
-  /** Also true if only a scope is missing; for a skill, if that is the case for all of its files. */
+  /** Also true if the caller only lacks a scope; for a skill, if that is so for all of its files. */
   mayList(entry: Entry, who: Who): boolean {
     const { judge } = served.current.policies;
     const mayList = (item: PolicyItem) => judge(item, who.policy, undefined).kind !== 'denied';
     return entry.files === undefined ? mayList(entry) : entry.files.every(mayList);
   },
-  /** True if clients may be notified of its changes. */
+  /** True if clients may be notified when the resource changes. */
   mayRead: (found: FoundResource, who: Who): boolean =>
     served.current.policies.judge(toItem(found), who.policy, undefined).kind === 'allowed',
 });
 
-/** Number of entries to judge before a turn may end: each takes a few microseconds per condition. */
+/** Number of entries to judge before a turn may end: an entry takes a few microseconds per condition. */
 export const JUDGED_AT_ONCE = 16;
 
 /** Facts for the log; undefined if the caller may use the item. @throws GatewayError if a scope is missing. */

@@ -1,6 +1,6 @@
-// §18.4: the lists of one server, shared or one set per user: fetched, checked and judged once, then served from memory while
-// they are being refetched. Where users log in to the server themselves (§24.3, §24.4), callers get the lists of their own
-// connection; without one, the lists that the server shows to anyone, or none.
+// §18.4: the lists of one server, shared or one set per user: fetched, checked and judged once, then served from memory while they
+// are refetched. If users log in to the server themselves (§24.3, §24.4), callers get the lists of their own connection; without a
+// connection, the lists that the server shows to anyone, or none.
 
 import { findLockedKind, type Lock } from '../mcp/catalog/approved-items.ts';
 import {
@@ -32,21 +32,21 @@ import { addJudgement, type ListJudgement } from './list-guards.ts';
 type ListsRuntime = Pick<Runtime, 'config' | 'clock' | 'log'>;
 
 interface ListsScope {
-  /** Each user has their own lists. */
+  /** True if each user has their own lists. */
   readonly isPersonal: boolean;
-  /** Users whose lists are kept; 1,000 by default. */
+  /** Maximum number of users whose lists are kept; 1,000 by default. */
   readonly maxUsers?: number;
-  /** Aborts all requests. */
+  /** Aborts all requests for lists. */
   readonly signal: AbortSignal;
 }
 
 export interface ListsOwner {
-  /** Undefined if nothing is locked. */
+  /** Undefined without a lock. */
   getLock(): Lock | undefined;
-  /** Has the guards check items as the server wrote them (§26.2). Never rejects. Left out if no guard checks lists. */
+  /** Lets the guards check items as the server wrote them (§26.2). Never rejects. Absent if no guard checks lists. */
   judgeList?(list: FetchedList): Promise<ListJudgement>;
   onChange(list: ListName, audience: string): void;
-  /** A different list is now kept, for any audience. */
+  /** Called when a different list is kept, for any audience. */
   onOther?(kind: ListKind): void;
 }
 
@@ -54,21 +54,21 @@ export interface ListsOwner {
 const CALL_WAIT_MS = 15_000;
 /** Clients give up after 10 s. */
 const UNTOLD_WAIT_MS = 8_000;
-/** For a list that is known to take longer; and for any list if another server may have the requested name. */
+/** For a list that is known to take longer, and for any list while another server may have the requested name. */
 const QUICK_WAIT_MS = 1_000;
-/** The number of users whose own lists are requested again when the server is back. */
+/** Maximum number of users whose own lists are requested again when the server is back. */
 const MAX_REFRESHED = 10;
-/** Approximate size of one hash of a former resource. */
+/** Approximate size of the hash of a former resource. */
 const FORMER_BYTES = 100;
 
-/** Everything that is kept for one audience: one user, or all. */
+/** Everything that is kept for one audience, which is one user or all users. */
 interface Holder {
   /** The last caller of this audience; lists are fetched with its token. */
   caller: UpstreamCaller;
   readonly lists: Readonly<Record<ListKind, ListCache>>;
   readonly firstWait: WaitingTime;
   readonly quickWait: WaitingTime;
-  /** Lists that are known to be late for this audience, so that each is reported once. */
+  /** Lists that are known to be late for this audience, kept so that each is reported once. */
   readonly missing: Set<ListKind>;
   readonly formerResources: Set<string>;
   problem: string | undefined;
@@ -85,13 +85,13 @@ export class ServerLists {
   private readonly quickMs: number;
   /** Least recently used first. */
   private readonly holders = new Map<string, Holder>();
-  /** The audience of a server that is the same for all callers. */
+  /** The holder for all callers of a server that is the same for everyone. */
   private readonly shared: Holder | undefined;
-  /** The caller whose lists are shown until a user has logged in to the server; undefined for none. */
+  /** The caller whose lists a user sees before logging in to the server; undefined if there are none. */
   private readonly withoutLogin: UpstreamCaller | undefined;
-  /** For each list, how long the last caller waited in milliseconds, so that others do not wait for it needlessly. */
+  /** For each list, how long the last caller waited in milliseconds, so that others do not wait needlessly. */
   private readonly slownesses = new Map<ListKind, number>();
-  /** Lists that a warning was logged for. */
+  /** Lists that a warning has been logged for. */
   private readonly reported = new Set<ListKind>();
 
   constructor(runtime: ListsRuntime, upstream: Upstream, scope: ListsScope, owner: ListsOwner) {
@@ -113,12 +113,12 @@ export class ServerLists {
     this.withoutLogin = isOpenToAll ? GATEWAY_CALLER : undefined;
   }
 
-  /** The list, if it is cached and no change to it was announced; does not wait. */
+  /** The list, if it is cached and no change to it has been announced. Does not wait. */
   findCurrent(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined {
     return (this.shared ?? this.findHolderAtHand(caller))?.lists[kind].findCurrent();
   }
 
-  /** See `ListCache.load`. */
+  /** Loads the list like `ListCache.load`. */
   async load(
     kind: ListKind,
     caller: UpstreamCaller,
@@ -138,7 +138,7 @@ export class ServerLists {
     return access?.kind === 'unavailable' ? undefined : NOT_CONNECTED[kind];
   }
 
-  /** Waits for the first list once, for a second at most: long enough for a list that arrives quickly. */
+  /** Waits for the first list once, and for at most a second: long enough for a list that arrives quickly. */
   async waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void> {
     const { logins } = this.upstream;
     const chosen = this.choose(caller, logins && (await logins.getAccess(caller)));
@@ -152,7 +152,7 @@ export class ServerLists {
     );
   }
 
-  /** The last list, however old; nothing is requested. */
+  /** The list as it was last fetched, however old; nothing is requested. */
   peek(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined {
     const holder = this.peekHolder(caller);
     if (holder !== undefined) return holder.lists[kind].list;
@@ -176,13 +176,13 @@ export class ServerLists {
     if (chosen === undefined) return undefined;
     const { firstWait, caller: asking } = this.findHolder(chosen);
     const known = upstream.peekDescription(asking);
-    // A known description may be out of date: it is requested again, without waiting.
+    // A known description may be out of date: it is requested again, but not waited for.
     const leftMs = known === undefined ? firstWait.left(this.waitMs[patience]) : 0;
     await waitAtMost(this.runtime.clock, leftMs, upstream.describe(asking));
     return upstream.peekDescription(asking);
   }
 
-  /** The same, as far as known. */
+  /** Like `describe`, but only as far as the description is known. */
   peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined {
     const holder = this.peekHolder(caller);
     return holder && this.upstream.peekDescription(holder.caller);
@@ -193,7 +193,7 @@ export class ServerLists {
     return this.peekHolder(caller)?.problem;
   }
 
-  /** The server says that a list has changed, for this caller or for all. */
+  /** Called when the server announces that a list has changed, for this caller or for all. */
   invalidate(list: ListName, caller: UpstreamCaller): void {
     const holder = this.peekHolder(caller);
     if (holder === undefined) return;
@@ -201,7 +201,10 @@ export class ServerLists {
     this.owner.onChange(list, this.nameAudience(holder.caller));
   }
 
-  /** The list may have changed: it is fetched while the old one is still served, and clients are notified only if it differs. */
+  /**
+   * Called when the list may have changed. It is fetched while the old one is still served, and clients are notified only if it
+   * differs.
+   */
   lookAgain(list: ListName, caller: UpstreamCaller): void {
     const holder = this.peekHolder(caller);
     if (holder !== undefined) for (const one of selectLists(holder, list)) one.lookAgain();
@@ -228,31 +231,31 @@ export class ServerLists {
     return this.shared?.lists.tools.list?.items.length;
   }
 
-  /** The audience of the lists: the same for all callers who share them. */
+  /** The audience of the lists; callers who share lists have the same audience. */
   getAudience(caller: UpstreamCaller): string {
     return this.nameAudience(this.peekCaller(caller) ?? GATEWAY_CALLER);
   }
 
-  /** Drops the lists of these callers, who lost access to them. */
+  /** Drops the lists of these callers, who have lost access to them. */
   forget(isAbout: (caller: UpstreamCaller) => boolean): void {
     for (const [audience, { caller }] of this.holders)
       if (isAbout(caller)) this.holders.delete(audience);
   }
 
-  // Whose lists a caller gets.
+  // Chooses the lists that a caller gets.
 
   /**
-   * The caller whose lists this one gets; undefined if this caller cannot see the server's items yet. `access` is undefined if
+   * The caller whose lists this caller gets; undefined if this caller cannot see the server's items yet. `access` is undefined if
    * users do not log in to the server themselves.
    */
   private choose(caller: UpstreamCaller, access: LoginAccess | undefined) {
     if (access === undefined) return caller;
     if (access.kind === 'active') return bindCaller(caller, access.connectionId);
-    // While a connection is temporarily unavailable, its former lists are served.
+    // While a connection is temporarily unavailable, the lists that it had are served.
     return access.kind === 'unavailable' ? this.peekCaller(caller) : this.withoutLogin;
   }
 
-  /** The same, as far as known. */
+  /** Like `choose`, but only as far as the access is known. */
   private peekCaller(caller: UpstreamCaller) {
     const { logins } = this.upstream;
     if (logins === undefined) return caller;
@@ -265,7 +268,7 @@ export class ServerLists {
     return chosen && this.findHolder(chosen);
   }
 
-  /** Also undefined if the access is not cached, which is rare: `load` waits for it. */
+  /** Also undefined if the access is not cached, which is rare: `load` then waits for it. */
   private findHolderAtHand(caller: UpstreamCaller) {
     const access = this.upstream.logins?.getAccess(caller);
     const chosen = access instanceof Promise ? undefined : this.choose(caller, access);
@@ -345,7 +348,7 @@ export class ServerLists {
       if (kind === 'resources') noteFormer(holder, list);
       const lock = owner.getLock();
       const locked = findLockedKind(kind);
-      // Not per user: operators do not see lists that only one user gets.
+      // Not done per user, since operators do not see lists that only one user gets.
       if (lock !== undefined && locked !== undefined && !this.scope.isPersonal)
         this.lastApproved.note(lock, locked, holder.lists[kind].list?.items, list.items);
       this.dropOldHolders(holder);
@@ -371,9 +374,9 @@ export class ServerLists {
       : (item: Parameters<Lock['check']>[2]) => void lock.check(name, locked, item);
   }
 
-  /** The server's transport logs why a server is down. */
+  /** Logs only that the list is late: the server's transport logs why a server is down. */
   private noteWaitedInVain({ missing }: Holder, kind: ListKind, ms: number): void {
-    // A list that has just been requested again is not late yet: the previous request may have failed at once.
+    // A list that has just been requested again is not late yet, since the previous request may have failed at once.
     if (ms < this.quickMs || missing.has(kind)) return;
     missing.add(kind);
     this.slownesses.set(kind, Math.max(this.slownesses.get(kind) ?? 0, ms));
@@ -408,7 +411,7 @@ function noteFormer({ lists, formerResources }: Holder, next: FetchedList): void
 const selectLists = ({ lists }: Holder, list: ListName) =>
   ALL_KINDS.filter((kind) => LIST_KINDS[kind].list === list).map((kind) => lists[kind]);
 
-/** Empty lists. Each kind has its own object, since results derived from a list are looked up by the object. */
+/** Empty lists. Each kind has its own object, since results derived from a list are looked up by that object. */
 const createNoLists = (needsLogin: 'possible' | 'impossible') =>
   forEachKind((kind): FetchedList => ({ ...NO_LIST, kind, ttlMs: 1_000, needsLogin }));
 

@@ -28,13 +28,13 @@ export interface Server {
   /** True if each user has their own lists. */
   readonly isPersonal: boolean;
   readonly lists: ServerLists;
-  /** The gateway tried to reach it and failed. */
+  /** True if the gateway tried to reach the server and failed. */
   isDown(): boolean;
-  /** For operators. */
+  /** The server's state, for operators. */
   describe(): ServerState;
-  /** §24: a connection was made, ended, or needs a login: its owners have different lists now. */
+  /** §24: called when a connection was made, ended, or needs a login: its owner has different lists from then on. */
   noteConnectionChange(owner: ConnectionOwner): void;
-  /** Holds the server until the work, which may be more than one request, is done. */
+  /** Keeps the server open until the work is done, which may take more than one request. */
   readonly inFlight: Pick<InFlight, 'run' | 'enter' | 'leave'>;
   /** Stops listening; requests in flight have `graceMs` at most to finish. */
   close(graceMs: number): Promise<void>;
@@ -43,20 +43,20 @@ export interface Server {
 interface ServerState {
   /** Undefined until the first attempt. */
   readonly isUp: boolean | undefined;
-  /** When this was determined, in epoch milliseconds; undefined until the first attempt. */
+  /** When `isUp` was determined, in epoch milliseconds; undefined until the first attempt. */
   readonly since: number | undefined;
-  /** Why it is not up. */
+  /** The reason why the server is not up. */
   readonly reason: string | undefined;
   readonly era: Era | undefined;
   /** True if each user has their own lists. */
   readonly isPersonal: boolean;
-  /** Undefined if they are not known, or differ between users. */
+  /** Undefined if the tools are not known, or differ between users. */
   readonly tools: number | undefined;
 }
 
 /** The catalogues that serve a server. */
 interface ServerOwner extends Omit<ListsOwner, 'onChange'> {
-  /** A list that clients may have is out of date, for all callers unless it names some. */
+  /** Called when a list that clients may have is out of date: for all callers, unless `isAbout` selects some. */
   onListChange(server: Server, list: ListName, isAbout?: (caller: UpstreamCaller) => boolean): void;
 }
 
@@ -115,7 +115,7 @@ export function createServer(
     const isFirst = since === undefined;
     since = clock.now();
     if (isUp) lists.refresh();
-    // When one user is the first to reach the server, nothing changes for users who have yet to log in to it.
+    // If one user is the first to reach the server, nothing changes for users who have yet to log in to it.
     if (isUp && isFirst && logins !== undefined) return;
     for (const list of LIST_NAMES) owner.onListChange(server, list);
   });
@@ -131,7 +131,7 @@ export function createServer(
   return server;
 }
 
-// §22.4, §22.6: a server, as operators approve it.
+// §22.4, §22.6: a server's content for operators to approve.
 
 export function toApprovable(config: UpstreamConfig, server: Server): ApprovableServer {
   const selected = selectTools(config.tools);

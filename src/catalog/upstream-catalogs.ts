@@ -45,18 +45,18 @@ import { createCuratedView, createFindItem, createJoinedView, createServerView }
 /** Everything that catalogues are built from. */
 interface CatalogSources {
   readonly builtIn: OwnCatalog;
-  /** No server has to be reachable. */
+  /** The server does not have to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream;
   readonly findFacts: FindFacts;
   readonly relay: Pick<ServedPath, 'relayCall' | 'connectUser'>;
 }
 
-/** For operators. */
+/** Facts about a server, for operators. */
 export interface ServerFacts extends ReturnType<Server['describe']> {
   readonly name: string;
   readonly transport: UpstreamConfig['kind'];
   readonly isRequired: boolean;
-  /** It is a guard (§26.2), which clients do not see. */
+  /** Set for a server that is a guard (§26.2), which clients do not see. */
   readonly isGuard?: true;
 }
 
@@ -66,7 +66,7 @@ const DRAIN_MS = 600_000;
 export class UpstreamCatalogs {
   /** The plan that is served now. */
   readonly served: ServedPlan;
-  /** `/mcp`. */
+  /** The catalogue of `/mcp`. */
   readonly all: ServedCatalog;
   private readonly runtime: UpstreamRuntime;
   private readonly sources: CatalogSources;
@@ -75,7 +75,7 @@ export class UpstreamCatalogs {
   /** Patterns that match nothing, in the current file or another one. */
   readonly patterns: ReturnType<typeof createPatternWatch>;
   private readonly root: ServedPath;
-  /** The catalogues at paths of servers and views, by name. */
+  /** The catalogues of servers and views at their own paths, by name. */
   private readonly named = new Map<string, ServedCatalog>();
   private readonly draining = new Set<Promise<void>>();
 
@@ -103,7 +103,7 @@ export class UpstreamCatalogs {
     this.all = createViewCatalog(this.root);
   }
 
-  /** `/mcp/<server>` and `/mcp/<view>`; the same object for as long as the file names it. */
+  /** The catalogue of `/mcp/<server>` or `/mcp/<view>`; the same object for as long as the file names it. */
   readonly findNamed = (name: string): ServedCatalog | undefined => {
     const { servers, views } = this.served.current;
     if (!servers.has(name) && !views.has(name)) return undefined;
@@ -118,7 +118,7 @@ export class UpstreamCatalogs {
   };
 
   /**
-   * Servers whose connection settings are unchanged keep their connections, processes and lists; removed ones are closed once
+   * Servers whose connection settings are unchanged keep their connections, processes and lists. Removed servers are closed once
    * their calls have ended.
    */
   async reload(next: CatalogSetup): Promise<void> {
@@ -143,7 +143,7 @@ export class UpstreamCatalogs {
     this.served.current.servers.get(name)?.server.noteConnectionChange(owner);
   }
 
-  /** In the file's order. */
+  /** In the order of the configuration file. */
   listServers(): readonly ServerFacts[] {
     const { opened, guardServers } = this.served.current;
     return opened.map(({ config, server }) => ({
@@ -168,21 +168,21 @@ export class UpstreamCatalogs {
     return new Map([...servers].map(([name, { approvable }]) => [name, approvable]));
   }
 
-  /** §25.2, for operators: the costs of the list of each path, before rules, as far as the lists are known. */
+  /** §25.2, for operators: the costs of each path's list, before rules, as far as the lists are known. */
   measureLists() {
     const paths = listPathsForOperators(this.served.current, (name) => this.openView(name));
     return measureLists(paths, this.runtime.clock);
   }
 
-  /** §25.2: the same for `/mcp` and the views, as the caller sees them. */
+  /** §25.2: the costs for `/mcp` and the views, as the caller sees them. */
   measureListsOf(caller: Pick<CallerContext, 'user' | 'clientId'>) {
     const find = (name: string) => (name === '' ? this.all : this.findNamed(name));
     return measureLists(listPathsOf(this.served.current, find, caller), this.runtime.clock);
   }
 
   /**
-   * For operators: the tools of `/mcp` before rules, as servers listed them last. Tools that the lock or the configuration hides
-   * are left out, since no client sees them.
+   * For operators: the tools of `/mcp` before rules, as the servers last listed them. Tools that the lock or the configuration
+   * hides are left out, since no client sees them.
    */
   async listJoinedTools() {
     const { current } = this.served;
@@ -195,7 +195,7 @@ export class UpstreamCatalogs {
     return {
       /** In the order of the joined list. */
       tools: current.whole.joinLists('tools', [builtInTools?.entries ?? [], ...listed]).entries,
-      /** Servers whose tools differ between users, and are not known here. */
+      /** Servers whose tools differ between users, and so are not known here. */
       personal: servers.filter(({ server }) => server.isPersonal).map(({ config }) => config.name),
     };
   }
@@ -224,7 +224,7 @@ export class UpstreamCatalogs {
     });
   }
 
-  /** Has the new guards check a list that arrived while the configuration was being reloaded. */
+  /** Lets the new guards check a list that arrived while the configuration was being reloaded. */
   private async judgeList(config: UpstreamConfig, list: FetchedList): Promise<ListJudgement> {
     for (;;) {
       const { listGuards, naming } = this.served.current;
@@ -234,7 +234,7 @@ export class UpstreamCatalogs {
     }
   }
 
-  /** Has new guards judge the cached lists first, so that they are served without a gap. */
+  /** Lets the new guards judge the cached lists first, so that lists are served without a gap. */
   private async judgeKept(next: CatalogSetup, listGuards: ListGuards): Promise<void> {
     const naming = createNaming(next.file);
     const seen = new Set<FetchedList>();
@@ -273,7 +273,7 @@ export class UpstreamCatalogs {
   private drain(server: Server, graceMs: number): void {
     const { log, metrics } = this.runtime;
     const { name } = server;
-    // A new server with the same name owns the gauge now.
+    // A new server with the same name now owns the gauge.
     if (!this.served.current.opened.some(({ config }) => config.name === name))
       metrics.removeUpstream(name);
     const ending = server
@@ -286,7 +286,7 @@ export class UpstreamCatalogs {
   }
 }
 
-/** A server's names, and what clients see of it, are not part of its connection. */
+/** A server's names, and the selection that clients see, are not part of its connection. */
 const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>
   isDeepStrictEqual({ ...one, ...SHOWN }, { ...other, ...SHOWN });
 
@@ -295,7 +295,7 @@ const SHOWN: Partial<UpstreamConfig> = {
   tools: { include: [], exclude: [], describe: {} },
 };
 
-// §18.2: a view as the catalogue of its path: finds what is requested, and passes the request on to its owner.
+// §18.2: a view as the catalogue of its path: finds the requested items, and passes requests on to their owners.
 
 function createViewCatalog(path: ServedPath): ServedCatalog {
   const { view, links, missedLists } = path;
@@ -337,21 +337,21 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
   };
 }
 
-// §22.4: all tools that a server lists, for operators: including those that clients do not see, with the reason. As last listed:
-// no server is queried.
+// §22.4: all tools that a server lists, for operators: including tools that clients do not see, with the reason. The tools are
+// those last listed: no server is queried.
 
 interface ServerTool {
-  /** As the server calls it; `''` if it has no name. */
+  /** The server's own name for the tool; `''` if the tool has no name. */
   readonly name: string;
-  /** As clients of `/mcp` see it; undefined if they do not. */
+  /** The name that clients of `/mcp` see; undefined if they do not see the tool. */
   readonly listedAs?: string;
   /** `left_out` by the configuration file; `new` and `changed` come from the lock. */
   readonly state: 'listed' | 'left_out' | 'unusable' | 'new' | 'changed';
-  /** Why it is not listed: the rest of a sentence that begins with its name. */
+  /** The reason why the tool is not listed: the rest of a sentence that begins with its name. */
   readonly problem?: string;
 }
 
-/** Skips `skip` entries and returns `limit` at most. Tools that an operator views do not count as hidden by the lock. */
+/** Skips `skip` entries and returns at most `limit`. Tools that an operator views do not count as hidden by the lock. */
 function listServerTools(
   planned: PlannedServer,
   { naming, lock = NO_LOCK }: Plan,
@@ -380,11 +380,11 @@ function listServerTools(
   }
 
   return {
-    /** Each user has their own list, so there is none for the gateway itself. */
+    /** True if each user has their own list, so that there is none for the gateway itself. */
     isPersonal,
-    /** The total number. */
+    /** The total number of tools. */
     total: items.length,
-    /** Some of them, in the server's order. */
+    /** The requested part of the tools, in the server's order. */
     tools: items.slice(skip, skip + limit).map(describe),
   };
 }

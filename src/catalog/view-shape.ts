@@ -36,7 +36,7 @@ const NAME = new RegExp(NAME_PATTERN);
 
 const MAX_TITLE_LENGTH = 100;
 
-/** In `servers`: no server has this name, since server names have no capitals. */
+/** Stands for the built-in catalogue in `servers`: no server can have this name, since server names have no capitals. */
 const BUILT_IN_MEMBER = 'builtIn';
 
 const globs = (what: string) =>
@@ -60,7 +60,7 @@ const resourceGlob: Shape<readonly string[]> = globs(
   'a resource’s URI, or a template, as clients of /mcp see it',
 );
 
-/** They are compared with decoded URIs, so an encoded one matches nothing. */
+/** The globs are compared with decoded URIs, so an encoded glob matches nothing. */
 const resourceGlobs: Shape<readonly string[]> = {
   schema: resourceGlob.schema,
   read(node, place) {
@@ -219,29 +219,29 @@ export const completeViews = (
     return { ...view, place: `${fileName}:${line}, ${place.path}` };
   });
 
-// §25.1: what the configuration file says about views.
+// §25.1: the parts of the configuration file about views.
 
 export interface ViewsConfig {
-  /** In the file's order; empty by default. */
+  /** In the order of the file; empty by default. */
   readonly views?: readonly ViewConfig[];
 }
 
-/** A curated set of what `/mcp` serves, at its own path. Names are those that clients of `/mcp` see. */
+/** A curated part of the items that `/mcp` serves, at its own path. Names are those that clients of `/mcp` see. */
 export interface ViewConfig {
-  /** `[a-z][a-z0-9-]{0,31}`; no server in the file has it. */
+  /** `[a-z][a-z0-9-]{0,31}`; no server in the file has the same name. */
   readonly name: string;
-  /** For people; defaults to the name. */
+  /** The name for people; defaults to `name`. */
   readonly title: string;
-  /** Replaces those of the servers. */
+  /** Replaces the servers' own instructions. */
   readonly instructions: string | undefined;
-  /** Undefined for all of them and the built-in catalogue (`BUILT_IN` here). */
+  /** Names of servers (`BUILT_IN` for the built-in catalogue); undefined for all servers and the built-in catalogue. */
   readonly servers: readonly string[] | undefined;
   /** Globs; undefined for everything on these servers. Lists follow the order of the globs. */
   readonly tools: readonly string[] | undefined;
   readonly prompts: readonly string[] | undefined;
   /** Globs for decoded URIs, and for templates. */
   readonly resources: readonly string[] | undefined;
-  /** Descriptions instead of the servers', by the tool's name. */
+  /** Descriptions that replace the servers' own, by the tool's name. */
   readonly describe: Readonly<Record<string, string>>;
   /** §25.3: whether tools other than the pinned ones are found by search. */
   readonly search: boolean;

@@ -18,34 +18,37 @@ import type { ViewConfig } from './view-shape.ts';
 export interface View {
   /** `''` for `/mcp`, otherwise the name of the server or view. */
   readonly name: string;
-  /** §25: it shows a part of `/mcp`. */
+  /** §25: true for a view that shows only a part of `/mcp`. */
   readonly isCurated: boolean;
   /** Includes the lists of servers that are down. `peek`: as far as they are known, however old, without waiting for a server. */
   list(kind: ListKind, who: Who, peek?: 'peek'): Promise<ListView>;
-  /** What `find` finds, where that is known at once: nearly always, but not once its server has announced a change. */
+  /**
+   * The entry that `find` would return, if it is known at once: nearly always, but not once the entry's server has announced a
+   * change.
+   */
   findCurrent(kind: 'tools' | 'prompts', name: string, caller: UpstreamCaller): Entry | undefined;
-  /** Takes the name, or the template, that clients see here. */
+  /** `name` is the name, or the template, that clients see at this path. */
   find(kind: ListKind, name: string, who: Who): Promise<FoundItem | undefined>;
-  /** The resource of the server that lists the URI, as far as that is known without waiting for a server. */
+  /** The resource from the server that lists the URI, as far as that is known without waiting for a server. */
   findListed(uri: string, who: Who): Promise<FoundResource | undefined>;
-  /** The resource of a URI that no result linked to: its server lists it, used to list it, or has a matching template. */
+  /** Finds a resource that no result linked to: its server lists the URI, used to list it, or has a matching template. */
   findResource(uri: string, who: Who): Promise<FoundResource | undefined>;
-  /** Only servers of this path. */
+  /** Finds only servers of this path. */
   findServer(name: string): Server | undefined;
-  /** In the file's order. */
+  /** In the order of the configuration file. */
   listServers(): readonly Server[];
   /** True if this path can have a resource that is in none of its lists, such as one that a result linked to. */
   includes(resource: Pick<FoundResource, 'server' | 'uri'>): boolean;
-  /** True if the built-in catalogue is served here. */
+  /** True if this path serves the built-in catalogue. */
   hasBuiltIn(): boolean;
-  /** As in the current configuration file; undefined for all but curated views. */
+  /** The view in the current configuration file; undefined for all but curated views. */
   findConfig(): ViewConfig | undefined;
-  /** The form of an entry that clients see here. */
+  /** The form of entries that clients see at this path. */
   readonly shown: 'own' | 'joined';
 }
 
 export interface ListView extends JoinedList {
-  /** How long it may be cached, in milliseconds. */
+  /** Milliseconds for which the list may be cached. */
   readonly ttlMs: number;
   /** True if each user has their own lists. */
   readonly isPersonal: boolean;
@@ -64,25 +67,25 @@ export const EMPTY_LIST: ListView = {
 
 export type FoundItem = Entry | AbsentItem;
 
-/** A name of a server that has not listed yet. */
+/** A name that belongs to a server that has not listed its entries yet. */
 interface AbsentItem {
   readonly kind: 'absent';
   readonly server: Server;
-  /** As clients of `/mcp` would see it. */
+  /** The name that clients of `/mcp` would see. */
   readonly name: string;
 }
 
 export interface FoundResource {
   /** `''` for the built-in catalogue. */
   readonly server: string;
-  /** As the server has it. */
+  /** The server's own URI. */
   readonly ownUri: string;
-  /** As clients of `/mcp` see it, and as rules name it. */
+  /** The URI that clients of `/mcp` see and that rules name. */
   readonly uri: string;
   readonly annotations: Entry['annotations'];
 }
 
-/** An error, not a result: the tool may not exist, and metrics are labelled with tool names. */
+/** Fails with an error instead of a result: the tool may not exist, and metrics are labelled with tool names. */
 export function failAbsent({ name, lists }: Server, who: Who): never {
   const problem = lists.peekProblem(who.upstream);
   const reason = problem === undefined ? '' : `. The reason: ${problem}`;
@@ -94,7 +97,7 @@ export const failAtServer = (server: string, problem: string, cause?: unknown): 
   failUpstream(`${server} ${problem}.`, { facts: { server }, cause });
 
 /**
- * §18.5: false if no rule can allow the caller anything on the server: it then looks like a server that offers nothing, whether
+ * §18.5: false if no rule can allow the caller anything on the server. The server then looks like one that offers nothing, whether
  * it is up or not.
  */
 export const mayUseSome = (
@@ -103,7 +106,7 @@ export const mayUseSome = (
   { policy }: Who,
 ): boolean => policies.mayAllowSome(naming.findStart(config), policy);
 
-/** As clients of the view's path see it. */
+/** The entry's name for clients of the view's path. */
 export const toShownName = ({ shown }: View, { ownName, name }: Entry): string =>
   shown === 'own' ? ownName : name;
 

@@ -48,7 +48,7 @@ export function createJoinedView(served: ServedPlan): View {
 }
 
 /**
- * A part of `/mcp`, under the same names. It only leaves items out: rules and lock apply here as well. `joined` is the view of
+ * A part of `/mcp`, under the same names. The view only leaves items out: rules and lock still apply. `joined` is the view of
  * `/mcp`.
  */
 export function createCuratedView(name: string, served: ServedPlan, joined: View): View {
@@ -86,10 +86,10 @@ export function createCuratedView(name: string, served: ServedPlan, joined: View
       const listed = await joined.findListed(uri, who);
       return listed && includes(listed) ? listed : undefined;
     },
-    /** The resource as its owner on /mcp has it; found here by its own URI, or by a template of the view. */
+    /** The resource as its owner serves it on /mcp. A view includes it by its own URI, or by a template of the view. */
     async findResource(uri, who) {
       const known = await joined.findListed(uri, who);
-      // Skills need the list of resources: both are loaded then.
+      // Skills need the list of resources, so this loads both.
       if (known === undefined && !isAppUri(uri)) await list('skills', who);
       const listed = known ?? (await joined.findListed(uri, who));
       if (listed) return includes(listed) ? listed : undefined;
@@ -108,7 +108,7 @@ export function createCuratedView(name: string, served: ServedPlan, joined: View
   };
 }
 
-/** The lists of what `select` selects, and everything derived from them alone. */
+/** The lists of the items that `select` selects, and everything derived from these lists alone. */
 function createSelection(
   name: string,
   served: ServedPlan,
@@ -139,7 +139,7 @@ function createSelection(
   };
 }
 
-/** The view was removed from the configuration since it was found. */
+/** The list of a view that was removed from the configuration after it was found. */
 const GONE: ListView = { ...EMPTY_LIST, ttlMs: 0 };
 
 // §18.2: finds an item by its name, or fails with a suggestion.
@@ -156,7 +156,7 @@ export function createFindItem(path: ServedPath, resolveResource: View['findReso
     who: Who,
     facts?: JsonObject,
   ): Promise<never> {
-    // Without lists there is no suggestion.
+    // If the lists cannot be loaded, there is no suggestion.
     const nearest = await suggestName(path, kind, name, who).catch(() => undefined);
     return failUnknownItem(kind, name, { nearest, ...(facts && { facts }) });
   }
@@ -192,14 +192,14 @@ async function suggestName(
   name: string,
   who: Who,
 ): Promise<string | undefined> {
-  // People copy URIs rather than remember them, and a URI may contain a secret of one call.
+  // People copy URIs instead of typing them, and a URI may contain a secret of one call.
   if (LIST_KINDS[kind].ruled === 'resource') return undefined;
   const judge = createJudgeLikeness(name);
   if (judge === undefined) return undefined;
   const work = createTurns(clock);
   const { entries } = await view.list(kind, who, 'peek');
   await access.prepareFor(who, work);
-  // The name itself may be listed, and the call denied because of its arguments.
+  // The name itself may be listed, but the call denied because of its arguments.
   const isMeant = (entry: Entry) =>
     toShownName(view, entry) !== name &&
     view.findServer(entry.server)?.isDown() !== true &&
@@ -210,7 +210,7 @@ async function suggestName(
     let least = Number.POSITIVE_INFINITY;
     for (const [place, entry] of entries.slice(0, MAX_COMPARED).entries()) {
       if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      // Models leave the prefix out, or write the prefix of another gateway.
+      // Models leave out the prefix, or write the prefix of another gateway.
       const distance = Math.min(judge(entry.name, least), judge(entry.ownName, least));
       if (distance >= least || !isMeant(entry)) continue;
       nearest = entry;
@@ -225,14 +225,14 @@ async function suggestName(
   return nearest && toShownName(view, nearest);
 }
 
-// §30.2: apps call tools by the names of their own server: they do not know the names that clients of several servers see.
+// §30.2: apps call tools by the names of their own server, since they do not know the names that clients of several servers see.
 
-/** Maximum number of tools that are searched. */
+/** Maximum number of tools to search. */
 const MAX_LOOKED_AT = 10_000;
 
 /**
  * The tool that an app of a server means, which belongs to the same server. Among all servers with an app that the caller sees,
- * only one may have the name, whether the caller may use it or not: an app's arguments must not reach another server.
+ * only one may have a tool of that name, whether the caller may use it or not: an app's arguments must not reach another server.
  */
 async function findAppTool(
   { view, access, clock }: ServedPath,
@@ -271,14 +271,14 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
   const open = (plan: Plan, who: Who) => new CallerLists(plan, plan.whole, who);
 
   /**
-   * With rules a path shows nothing that `/mcp` does not: rules use the names there. Otherwise a server without a prefix could
-   * take a name that they allow and that belongs to another server there.
+   * With rules, a path shows nothing that `/mcp` does not, since rules use the names at `/mcp`. Otherwise a server without a prefix
+   * could take a name that the rules allow but that belongs to another server at `/mcp`.
    */
   const dependsOnJoined = (kind: ListKind): boolean =>
     served.current.policies.dependOnCaller &&
     (LIST_KINDS[kind].ruled === 'resource' || findPlanned()?.config.prefix === '');
 
-  /** An item is treated as if the server were available, so that its absence reveals nothing about the item. */
+  /** The item is treated as if the server were available, so that an error reveals nothing about it. */
   async function findAbsent(
     { config, server, mayHave }: PlannedServer,
     kind: ListKind,
@@ -297,7 +297,7 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
   const toOwn = (found: FoundItem | undefined): FoundItem | undefined =>
     found?.server === name ? found : undefined;
 
-  /** `findOwn` tells whether the server has the URI if no rules apply to it. */
+  /** `findOwn` says whether the server has the URI, for the case that no rules apply. */
   const createFind =
     (
       wanted: 'findListed' | 'findResource',
@@ -331,7 +331,7 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
       served.ask(async (plan) => {
         const planned = plan.servers.get(name);
         const isDenied = planned !== undefined && !mayUseSome(plan, planned, who);
-        // A server's response time would reveal whether it is up; cached data takes no time.
+        // The response time of a server would reveal whether it is up. Cached data takes no time.
         if (isDenied && peek === undefined) return EMPTY_LIST;
         const lists = open(plan, who);
         const prepared =
@@ -360,7 +360,7 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
         if (!dependsOnJoined(kind)) return entry;
         const found = await joined.find(kind, entry.name, who);
         if (LIST_KINDS[kind].ruled !== 'resource' || found?.server === name) return toOwn(found);
-        // If two servers have the same template, the later one has a different name there.
+        // If two servers have the same template, the later server's has a different name at `/mcp`.
         return toOwn(await joined.find(kind, toMovedUri(name, entry.name), who));
       }),
     findListed: createFind('findListed', async (lists, planned, uri) => {
@@ -372,7 +372,7 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
     findResource: createFind('findResource', async (lists, planned, uri) => {
       const annotations = await lists.findAnnotations(planned, uri);
       if (annotations !== undefined) return annotations;
-      // Servers do not have to list the apps that their tools name: the server itself knows what such a URI is.
+      // Servers do not have to list the apps that their tools name, so the server itself has to decide about such a URI.
       if (isAppUri(uri)) return {};
       const skills = (await lists.load(planned, 'skills'))?.entries ?? [];
       const file = findSkillFile(skills, uri, 'own') ?? findInSkillFolder(skills, uri, 'own');

@@ -1,4 +1,4 @@
-// Validates a hand-written, possibly untyped Config: a missing or misspelled member must never let a caller in or lift a limit.
+// Validates a hand-written, possibly untyped Config: a missing or misspelled member must never let in a caller or lift a limit.
 import { isObject } from '../platform/json.ts';
 import type { Config } from './config.ts';
 import {
@@ -28,7 +28,7 @@ function chooseModel({ server, store, auth, oauth, limits, http }: Partial<Confi
     OAUTH_MODE: 'broker',
     OAUTH_CLIENT_ID: 'client',
   });
-  // An unknown mode is the only problem reported; members of both modes are accepted.
+  // If the mode is unknown, this is the only problem reported; members of both modes are accepted.
   const proxy =
     oauth?.mode === 'proxy'
       ? open.oauth
@@ -65,7 +65,7 @@ function findMistyped(value: unknown, model: unknown, path: string): readonly st
   const members = Object.entries(model).flatMap(([name, member]) =>
     findMistyped(value[name], member, `${path}.${name}`),
   );
-  // Quirks differ between providers, and each is present only if it applies.
+  // Quirks differ between providers, and each of them is present only if it applies.
   const names = path.endsWith('.quirks') ? [] : Object.keys(value);
   const unknown = names.filter((name) => !Object.hasOwn(model, name));
   return [...members, ...unknown.map((name) => `${path}.${name} is unknown.`)];

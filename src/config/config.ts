@@ -26,10 +26,10 @@ import { readStoreConfig, storeSettings } from './groups/store.ts';
 import { auditSettings, readTracingConfig, tracingSettings } from './groups/telemetry.ts';
 import { type Env, findVariable, type Read, readAll, type Setting } from './setting.ts';
 
-/** Every setting, read once at startup and frozen. Members without a unit in their name document it. */
+/** All settings, read once at startup and frozen. Members whose name lacks a unit document it. */
 export type Config = Readonly<ReturnType<typeof readConfig>>;
 
-/** Only for settings without problems. */
+/** To be used only if there are no problems with the settings. */
 export function readConfig(read: Read, env: Env) {
   const store = readStoreConfig(read);
   const provider = readProviderConfig(read);

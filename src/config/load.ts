@@ -55,7 +55,7 @@ export function loadConfig(env: Env): Config {
     ...contradictions.map((message) => ({ message })),
   ];
   if (problems.length > 0) {
-    // The misspelled variable may be the missing one.
+    // A missing setting may be the one whose variable is misspelled.
     throw new ConfigError([
       ...problems.map(formatProblem),
       ...findMisspelledVariables(env).map(describeMisspelled),
@@ -66,7 +66,10 @@ export function loadConfig(env: Env): Config {
 
 // Problems with the settings, one sentence each: invalid values, and combinations that are not allowed.
 
-/** The input of the finders: the groups that several of them need, and the rest by `read`. Invalid values read as the default. */
+/**
+ * The input of the functions that find problems: the groups that several of them need; the others are read with `read`. Invalid
+ * values read as the default.
+ */
 type Given = ReturnType<typeof readGiven>;
 
 function readGiven(read: Read, env: Env) {
@@ -75,7 +78,7 @@ function readGiven(read: Read, env: Env) {
   const store = readStoreConfig(read);
   /** True if no variable is set. An invalid value is reported separately, and its setting does not count as missing. */
   const isMissing = (setting: Setting<unknown>) => findVariable(setting, env) === undefined;
-  /** The variables with a value other than the default: a line copied from .env.example with its default is harmless. */
+  /** The variables whose value differs from the default: a line copied from .env.example with its default is harmless. */
   const listChanged = (settings: readonly Setting<unknown>[]) =>
     settings.filter((setting) => !isDefault(setting, read)).map(({ variable }) => variable);
   return {
@@ -99,7 +102,7 @@ function readGiven(read: Read, env: Env) {
   };
 }
 
-/** Returns a sentence about an invalid combination of settings, one for each setting that is at fault, or nothing. */
+/** Returns one sentence about an invalid combination for each setting at fault, or nothing. */
 type FindProblem = (given: Given) => string | readonly string[] | false | undefined;
 
 /** The placeholder in the README and other examples. */
@@ -125,7 +128,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     hasNoIssuer &&
     'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider, for example OIDC_ISSUER=https://id.example.com (or set AUTH_REQUIRED=false for local development). To try Postern without a provider, run: postern dev',
 
-  // The endpoint is BASE_URL/mcp, so the address would end in /mcp/mcp.
+  // The endpoint is BASE_URL/mcp, so this address would end in /mcp/mcp.
   ({ baseUrl }) => {
     const right = baseUrl.replace(/([^/])(\/mcp)+$/, '$1');
     return (
@@ -242,7 +245,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
         `${useless} has no effect: the gateway issues its own tokens, whatever the provider's are like. Remove it. To accept tokens from the provider in addition to its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true.`,
     ),
 
-  // ID_JAG.
+  // Problems with ID_JAG.
 
   ({ isBroker, idJag, listChanged }) =>
     isBroker &&
@@ -277,10 +280,10 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     read(loginPolicySettings.exemptClients).length > 0 &&
     'LOGIN_EXEMPT_CLIENTS has no effect without OAUTH_ACCEPT_PROVIDER_TOKENS=true: it applies to tokens from the provider, and none are accepted. Remove it.',
 
-  // Refuses to start, with the reason, with a combination that can never work with the provider.
+  // Refuses to start, with the reason, if the combination can never work with the provider.
   ({ isBroker, profile, provider: { issuer }, providerName }) => {
     const required = (isBroker ? profile.loginIssuer : undefined) ?? profile.issuer;
-    // An issuer on this machine is a stand-in: it behaves like the provider, but has a different address.
+    // An issuer on this machine is a stand-in, which behaves like the provider but has a different address.
     return (
       required !== undefined &&
       issuer !== undefined &&
@@ -291,7 +294,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   },
 
   ({ isBroker, tokens, profile: { ownTokensOnly }, providerName, isMissing }) => {
-    // The setting that would let tokens from the provider in.
+    // The setting that would allow tokens from the provider.
     const inProxyMode = isMissing(mode) ? 'OAUTH_MODE (proxy)' : 'OAUTH_MODE=proxy';
     const beside = tokens.acceptsProviderTokens && 'OAUTH_ACCEPT_PROVIDER_TOKENS=true';
     const wrong = isBroker ? beside : inProxyMode;
@@ -302,7 +305,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     );
   },
 
-  // OIDC_PROVIDER=github, which has no discovery, no key set and no ID tokens.
+  // Problems with OIDC_PROVIDER=github, which has no discovery, no key set and no ID tokens.
 
   ({ isGithub, listChanged }) =>
     !isGithub &&

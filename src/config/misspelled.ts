@@ -13,7 +13,7 @@ export interface MisspelledVariable {
 export const describeMisspelled = ({ variable, nearest }: MisspelledVariable): string =>
   `${variable} is set, but Postern has no such setting. Did you mean ${nearest}?`;
 
-/** Returns no values, which may be secrets. */
+/** Does not return values, since they may be secrets. */
 export const findMisspelledVariables = (env: Env): readonly MisspelledVariable[] =>
   Object.keys(env).flatMap((variable) => {
     const isKnown = KNOWN.has(variable) || isRemovedSetting(variable);
@@ -24,14 +24,14 @@ export const findMisspelledVariables = (env: Env): readonly MisspelledVariable[]
 const KNOWN: ReadonlySet<string> = new Set(SETTINGS.flatMap(listVariables));
 
 /**
- * Settings with an alias (`HTTP_PROXY`) and those of OpenTelemetry also belong to other programs: similar names are no
- * misspellings.
+ * Excludes settings with an alias (`HTTP_PROXY`) and those of OpenTelemetry: they also belong to other programs, so similar names
+ * are not misspellings.
  */
 const NAMES = SETTINGS.flatMap(({ variable, alias }) =>
   alias === undefined && !variable.startsWith('OTEL_') ? [variable] : [],
 );
 
-/** Other programs are unlikely to use these prefixes. */
+/** Prefixes that other programs are unlikely to use. */
 const OURS = /^(OIDC|OAUTH|DCR|CIMD)_/;
 
 /** Variables that Kubernetes and Docker set for a service whose name resembles a setting (`MCP_PORT_3000_TCP`). */
@@ -60,17 +60,19 @@ function findNearestSetting(variable: string) {
 /** The maximum edit distance between the two names; negative if they are unrelated. */
 function countAllowed(name: string, longest: number, ours: string | undefined) {
   if (ours !== undefined) return name.startsWith(ours) ? Number.POSITIVE_INFINITY : -1;
-  // One edit per four characters. Short names such as HOST resemble too many others.
+  // Allows one edit per four characters. Short names such as HOST resemble too many others.
   return name.length > 4 ? longest / 4 : -1;
 }
 
-/** `MCP_RATE_LIMIT` for `MCP_RATE_LIMIT_MAX`; a single word is too ambiguous. */
+/**
+ * True for a name that lacks only the last word, such as `MCP_RATE_LIMIT` for `MCP_RATE_LIMIT_MAX`. A single word is too ambiguous.
+ */
 const isWithoutLastWord = (variable: string, name: string) =>
   name.startsWith(variable) &&
   variable.includes('_') &&
   /^_[A-Z]+$/.test(name.slice(variable.length));
 
-// Removed settings. If one is still set, the gateway refuses to start and names the replacement.
+// Removed settings. If one of them is still set, the gateway refuses to start and names the replacement.
 
 const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
   OAUTH_TOKENS:

@@ -1,7 +1,7 @@
 // Problems in the operator's input: settings, the configuration file, its rules and servers.
 
 export interface Problem {
-  /** The position, such as `mcp.json:12: mcpServers.wiki.url`; if missing, the message names it. */
+  /** The position, such as `mcp.json:12: mcpServers.wiki.url`. If it is missing, the message names the position. */
   readonly place?: string;
   /** The problem and the allowed values, in one or more sentences. */
   readonly message: string;

@@ -1,12 +1,12 @@
-// Profiles of OpenID providers, as their documentation describes them. A variable can override each member; docs/provider-*.md
-// say what to configure at the provider.
+// Profiles of OpenID providers, based on their documentation. A variable can override each member; docs/provider-*.md describe the
+// configuration at the provider.
 
 export interface ProviderProfile {
   /** How the provider identifies the user. */
   readonly login: ProviderLogin;
-  /** Added to the scopes that a client requests. */
+  /** Scopes to add to those that a client requests. */
   readonly scopes: readonly string[];
-  /** Added to the authorization request. */
+  /** Parameters to add to the authorization request. */
   readonly parameters: readonly Parameter[];
   readonly clientAuth: 'post' | 'basic';
   /** The claim that names the audience of a token. */
@@ -15,44 +15,44 @@ export interface ProviderProfile {
   readonly audience: 'gateway' | 'client_id';
   /** The required form of the issuer, and the reason for it. */
   readonly issuer?: Requirement;
-  /** A more lenient form for logins where only the provider itself reads its access tokens. */
+  /** A less strict form of the issuer, for logins in which only the provider itself reads its access tokens. */
   readonly loginIssuer?: Requirement;
-  /** The reason why clients can only get tokens issued by the gateway. */
+  /** The reason why clients can only get tokens that the gateway issued. */
   readonly ownTokensOnly?: string;
-  /** E-mail addresses that the provider is authoritative for; by default all with email_verified. */
+  /** E-mail addresses that the provider is authoritative for; by default all addresses with email_verified. */
   readonly emailAuthority?: EmailAuthority;
   readonly quirks: ProviderQuirks;
 }
 
-/** Differences between the provider and the RFCs; no variable sets these. */
+/** Deviations of the provider from the RFCs, which no variable sets. */
 export interface ProviderQuirks {
-  /** Only the provider can read its access tokens: the gateway accepts ID tokens instead. */
+  /** Set if only the provider can read its access tokens: the gateway then accepts ID tokens instead. */
   readonly opaqueAccessTokens?: true;
-  /** Claims that mark an ID token at other providers, but which the access tokens of this provider also have. */
+  /** Claims that mark an ID token at other providers, but that this provider's access tokens have as well. */
   readonly accessTokenHashes?: readonly string[];
-  /** Without `scope`, a refresh returns a token for something else, or none. */
+  /** Set if a refresh without `scope` returns a token for something else, or none. */
   readonly refreshNeedsScope?: true;
-  /** Revoking one login revokes all logins of the user with the same client. */
+  /** Set if revoking one login revokes all of the user's logins with the same client. */
   readonly revokesAllOfUser?: true;
-  /** The error it returns instead of `invalid_grant` for an expired or used refresh token. */
+  /** The error that the provider returns instead of `invalid_grant` for an expired or used refresh token. */
   readonly spentRefreshTokenError?: string;
-  /** Maps its proprietary error codes to those of RFC 6749. */
+  /** Maps the provider's proprietary error codes to those of RFC 6749. */
   readonly errorCodes?: Readonly<Record<string, string>>;
-  /** An access token without an expiry and without a refresh token is valid until revoked. */
+  /** Set if an access token without an expiry and without a refresh token is valid until revoked. */
   readonly accessTokensLast?: true;
-  /** It ignores the scopes that clients request and only knows its own. */
+  /** Set if the provider ignores the scopes that clients request, and only knows its own. */
   readonly ownScopesOnly?: true;
 }
 
-/** By an ID token of OpenID Connect, or by a proprietary API. */
+/** Users are identified by an ID token of OpenID Connect, or through a proprietary API. */
 export type ProviderLogin = 'openid' | 'github';
 
 export type Parameter = readonly [name: string, value: string];
 
 export interface EmailAuthority {
-  /** Suffixes of the addresses in its own domains. */
+  /** Suffixes of addresses in the provider's own domains. */
   readonly ownDomains: readonly string[];
-  /** The claim that marks an address of an organization it manages; email_verified is required, too. */
+  /** The claim that marks an address of an organization that the provider manages; email_verified is required as well. */
   readonly organizationClaim: string;
 }
 
@@ -61,7 +61,7 @@ interface Requirement {
   readonly why: string;
 }
 
-/** Defaults without additions or renamed parameters. */
+/** A profile without additions or renamed parameters. */
 const GENERIC: ProviderProfile = {
   login: 'openid',
   scopes: [],

@@ -17,7 +17,7 @@ export interface Rule<T> {
   parse(text: string): T | undefined;
   /** The allowed values; completes the sentence "It must be …". */
   readonly allowed: string;
-  /** Explains why a string is invalid, without quoting it: it may be secret. */
+  /** Explains why a string is invalid, but does not quote it, since it may be secret. */
   explain?(text: string): string | undefined;
 }
 
@@ -67,13 +67,13 @@ export const oneOf = <const T extends string>(...values: T[]): Rule<T> => ({
 
 /** An absolute http(s) URL without user info or fragment, as written. */
 export const httpUrl = textWith((text) => {
-  // The URL is copied into headers, so only ASCII and no quotes.
+  // The URL is copied into headers, so it may contain only ASCII and no quotes.
   if (!URL.canParse(text) || !/^https?:\/\/[!$-[\]-~]+$/i.test(text)) return false;
   const { username, password } = new URL(text);
   return username + password === '';
 }, 'an absolute http or https URL in ASCII, without user info or fragment');
 
-/** The image's origin goes into a Content-Security-Policy, where a semicolon would end the directive. */
+/** The image's origin is written into a Content-Security-Policy, where a semicolon would end the directive. */
 export const imageUrl = textWith(
   (text) => httpUrl.parse(text) !== undefined && host.parse(new URL(text).host) !== undefined,
   'the http or https URL of an image, such as https://example.com/logo.svg',
@@ -85,7 +85,7 @@ export const imageFile = textWith(
   `the path of an image whose name ends in ${Object.keys(IMAGE_TYPES).join(', ')}`,
 );
 
-/** Drops a trailing slash: paths are appended. */
+/** A URL to which paths are appended, so a trailing slash is dropped. */
 export const baseUrl: Rule<string> = {
   parse(text) {
     const url = httpUrl.parse(text);
@@ -117,7 +117,7 @@ export const listOf = (item: Rule<string>, allowed: string): Rule<readonly strin
   allowed,
 });
 
-/** Names chosen by third parties: a JSON array if one of them contains a comma. */
+/** Names that third parties choose: a JSON array if one of them contains a comma. */
 export const names = (what: string): Rule<readonly string[]> => {
   const plain = listOf(anyText, '');
   return {
@@ -135,11 +135,11 @@ export const names = (what: string): Rule<readonly string[]> => {
 };
 
 /**
- * RFC 4514: LDAP and Active Directory name groups this way. Splitting such a name at its commas would give three useless groups.
+ * RFC 4514: LDAP and Active Directory name groups in this way. Splitting such a name at its commas would give three useless groups.
  */
 const isDistinguishedName = (text: string) => /,\s*(cn|ou|dc|o|c|l|st|uid)=/i.test(text);
 
-/** An empty variable counts as unset, so this word stands for an empty list. */
+/** Stands for an empty list, since an empty variable counts as unset. */
 export const NONE = 'none';
 
 /** A list that may be empty. */
@@ -148,7 +148,7 @@ export const listOrNone = (item: Rule<string>, allowed: string): Rule<readonly s
   return { parse: (text) => (text === NONE ? [] : some.parse(text)), allowed };
 };
 
-/** RFC 6454: scheme://host[:port], lower case; desktop apps have their own schemes. */
+/** RFC 6454: scheme://host[:port] in lower case; desktop apps have their own schemes. */
 export const origin: Rule<string> = {
   parse: (text) =>
     /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@*\\,]+$/i.test(text) ? text.toLowerCase() : undefined,
@@ -169,12 +169,12 @@ export const listenAddress = textWith(
 
 /** A system user: by name, by number, or as uid:gid, which needs no passwd entry. */
 export const systemUser = matching(
-  // A leading hyphen would be read as an option by programs that look up the user.
+  // Programs that look up the user would read a leading hyphen as an option.
   /^([A-Za-z_][A-Za-z0-9_.@-]*\$?|\d{1,10}(:\d{1,10})?)$/,
   'a user of this system, such as postern-programs, or uid:gid, such as 1001:1001',
 );
 
-/** One scope: printable ASCII without space, quote and backslash. */
+/** One scope: printable ASCII without spaces, quotes and backslashes. */
 const SCOPE_TOKEN = /^[\x21\x23-\x5B\x5D-\x7E]+$/;
 
 export const scope = matching(SCOPE_TOKEN, 'a scope');
@@ -194,5 +194,5 @@ export const parseScope = (scopes = ''): readonly string[] =>
 
 export const isScopeToken = (text: string): boolean => SCOPE_TOKEN.test(text);
 
-/** True if every parser splits the parameter as `parseScope` does. */
+/** True if every parser splits the parameter in the same way as `parseScope`. */
 export const isWellFormedScope = (scopes: string): boolean => scopes.split(' ').every(isScopeToken);

@@ -1,16 +1,16 @@
-// Parses redis+sentinel://[user:password@]host:port[,host:port]/<primary>[/<db>][?sentinelPassword=…]. `URL` cannot: it allows
-// one host only.
+// Parses redis+sentinel://[user:password@]host:port[,host:port]/<primary>[/<db>][?sentinelPassword=…]. `URL` cannot parse it, since
+// it allows only one host.
 import { decodePercent } from '../platform/json.ts';
 
 export interface SentinelUrl {
   /** `rediss+sentinel://`: TLS to both the sentinels and Redis. */
   readonly isTls: boolean;
-  /** For Redis, like the password. */
+  /** The user name for Redis; `password` is for Redis as well. */
   readonly username: string | undefined;
   readonly password: string | undefined;
   /** Never empty. */
   readonly sentinels: readonly SentinelAddress[];
-  /** The primary's name at the sentinels. */
+  /** The name by which the sentinels know the primary. */
   readonly primaryName: string;
   readonly db: number;
   readonly sentinelPassword: string | undefined;
@@ -22,7 +22,7 @@ export interface SentinelAddress {
   readonly port: number;
 }
 
-/** The problem. The message never quotes the URL, any part of which may be a password. */
+/** A problem with the URL. The message never quotes the URL, any part of which may be a password. */
 interface SentinelUrlProblem {
   readonly problem: string;
 }

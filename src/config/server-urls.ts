@@ -7,7 +7,7 @@ export interface ServerUrls {
   isAudience(url: string): boolean;
 }
 
-/** The default of `OIDC_AUDIENCE`. The gateway requests tokens for the first of them from the provider (RFC 8707). */
+/** The default of `OIDC_AUDIENCE`. The gateway requests tokens for the first of these from the provider (RFC 8707). */
 export const listOwnAudiences = (baseUrl: string): readonly string[] => [
   `${baseUrl}/mcp`,
   baseUrl,
@@ -15,8 +15,8 @@ export const listOwnAudiences = (baseUrl: string): readonly string[] => [
 ];
 
 /**
- * `audience` is `OIDC_AUDIENCE`, undefined without a provider. An explicit audience is never widened.
- * `isServer` is called every time: servers come and go with the configuration.
+ * `audience` is `OIDC_AUDIENCE`; undefined without a provider. An explicit audience is never widened. `isServer` is called every
+ * time, since servers come and go with the configuration.
  */
 export function createServerUrls(
   baseUrl: string,

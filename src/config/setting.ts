@@ -3,26 +3,26 @@ import type { Rule } from './rules.ts';
 
 export interface Setting<T> {
   readonly variable: string;
-  /** A second name that other programs use, read if the variable is not set. */
+  /** A second name, used by other programs. It is read if the variable is not set. */
   readonly alias?: string;
   readonly rule: Rule<T>;
   readonly default: Default<T>;
-  /** One line of Markdown, for the table of the documentation. */
+  /** One line of Markdown, for the table in the documentation. */
   readonly summary: string;
-  /** Further sentences, beyond the summary. */
+  /** Additional sentences after the summary. */
   readonly details?: string;
-  /** The only `OAUTH_MODE` where the setting has an effect. */
+  /** The only `OAUTH_MODE` in which the setting has an effect. */
   readonly mode?: 'broker' | 'proxy';
-  /** Never printed, not even when it is invalid. */
+  /** Set if the value is never printed, even if it is invalid. */
   readonly isSecret?: true;
-  /** Pairs `name=value`; only the names are printed. */
+  /** Set if the value consists of pairs `name=value`, of which only the names are printed. */
   readonly hidesValues?: true;
 }
 
 /** Returns the value of a setting: from the environment, or the default. */
 export type Read = <T>(setting: Setting<T>) => T;
 
-/** `text` is the value as written in the environment. */
+/** `text` is the value in the form used in the environment. */
 export type Default<T> = { readonly value: T; readonly text: string } | ComputedDefault<T>;
 
 /** A default that depends on other settings. */
@@ -37,8 +37,8 @@ export interface ComputedDefault<T> {
 type Described = Omit<Setting<unknown>, 'variable' | 'rule' | 'default'>;
 
 /**
- * Declares a setting. Without a default, or with one that may be undefined, the value may be undefined. `written` is the default
- * as written in the environment, if `String()` does not return that.
+ * Declares a setting. Without a default, or with one that may be undefined, the value may be undefined. `written` is the default in
+ * the form used in the environment, if `String()` does not return that.
  */
 export function defineSetting<T>(
   variable: string,
@@ -91,7 +91,7 @@ const readDefault = <T>(setting: Setting<T>, read: Read) =>
 export const isDefault = <T>(setting: Setting<T>, read: Read): boolean =>
   JSON.stringify(read(setting)) === JSON.stringify(readDefault(setting, read));
 
-/** The value of a setting that the checks at startup guarantee. */
+/** Returns the value of a setting that the checks at startup guarantee to be set. */
 export function requireValue<T>(value: T | undefined, { variable }: Setting<unknown>): T {
   if (value === undefined) throw new Error(`${variable} is missing`);
   return value;
@@ -99,7 +99,7 @@ export function requireValue<T>(value: T | undefined, { variable }: Setting<unkn
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** The variables of the setting; the first one set counts. */
+/** The variables of the setting; the first one that is set counts. */
 export const listVariables = ({ variable, alias }: Setting<unknown>): readonly string[] =>
   alias === undefined ? [variable] : [variable, alias];
 
@@ -124,8 +124,8 @@ export function createReader(env: Env): Read {
 // The printable part of a setting's text, for terminals and logs that others can see.
 
 /**
- * Hides the query values and the fragment of a URL. Returns null if nothing may be shown: for secrets, URLs with user info, and
- * invalid values that may contain a secret.
+ * Hides the query values and the fragment of a URL. Returns null if nothing may be shown: for secrets, for URLs with user info, and
+ * for invalid values that may contain a secret.
  */
 export function hideSecrets(
   text: string,

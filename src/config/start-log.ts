@@ -29,7 +29,7 @@ export const summarizeConfig = ({ auth, oauth, store }: Config) => ({
   store: findStoreKind(store).describe(store),
 });
 
-/** Logs risks at warn, and choices that may be intended at info: a healthy startup logs nothing at warn. */
+/** Logs risks at level warn, and choices that may be intended at info: a healthy startup logs nothing at warn. */
 export function logStartWarnings(config: Config, log: Log): void {
   const isPublic = !isOnThisMachine(new URL(config.server.baseUrl).hostname);
   for (const find of isPublic ? [...RISKS, ...PUBLIC_RISKS] : RISKS) {
@@ -53,7 +53,7 @@ const RISKS: readonly FindRisk[] = [
     !server.isBaseUrlSet &&
     isEveryAddress(server.host) &&
     'BASE_URL is not set, but the service listens on all addresses: clients on other machines are sent to localhost. Set BASE_URL to the public address of the service, or set HOST=127.0.0.1.',
-  // For example, a service behind a TLS proxy on the same machine.
+  // This may be intended, for example for a service behind a TLS proxy on the same machine.
   ({ server }) =>
     !server.isBaseUrlSet &&
     server.environment === 'production' &&
@@ -63,7 +63,7 @@ const RISKS: readonly FindRisk[] = [
     !auth.required &&
     !isOnThisMachine(server.host) &&
     'AUTH_REQUIRED=false accepts everyone who can reach this address. Remove it, or set HOST=127.0.0.1.',
-  // The confused deputy: a self-registered client could exploit the user's login with the provider.
+  // A confused deputy: a self-registered client could exploit the user's login with the provider.
   ({ oauth }) =>
     oauth.mode === 'broker' &&
     oauth.consent.kind === 'off' &&
@@ -71,7 +71,7 @@ const RISKS: readonly FindRisk[] = [
     'OAUTH_CONSENT=off: anyone who registers a client can use it to log in as any user who follows a link. Set OAUTH_CONSENT=page, or set DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
 ];
 
-/** Only if BASE_URL is not on loopback. */
+/** Checked only if BASE_URL is not on loopback. */
 const PUBLIC_RISKS: readonly FindRisk[] = [
   ({ server }) =>
     server.environment !== 'production' &&
@@ -104,11 +104,11 @@ const PUBLIC_RISKS: readonly FindRisk[] = [
     'OAUTH_MODE=proxy with open registration: anyone can register a client, and the provider does not ask users about each of them. Set OAUTH_MODE=broker, which does, or set DCR_ACCESS_TOKEN.',
 ];
 
-/** True if strangers can register or bring their own client. */
+/** True if strangers can register a client or bring their own. */
 const isOpen = ({ registration, clientIdMetadata }: OAuthConfig) =>
   registration.accessToken === undefined || clientIdMetadata.allowedHosts.length > 0;
 
-/** At info if OAUTH_MODE=proxy is set explicitly: such a service may only verify tokens issued elsewhere. */
+/** Logged at info if OAUTH_MODE=proxy is set explicitly: such a service may only verify tokens issued elsewhere. */
 function logWhoCanLogIn(oauth: ProxyConfig, log: Log) {
   const needed = {
     OAUTH_AUTHORIZATION_URL: oauth.endpoints.authorizationUrl,

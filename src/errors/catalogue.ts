@@ -1,6 +1,6 @@
 // §7: the catalogue of all errors that the service returns. The error page is generated from this table.
 
-/** RFC 6749 §4.1.2.1, §5.2 and RFC 7591 §3.2.2 codes in use (§7.3). */
+/** The RFC 6749 §4.1.2.1, §5.2 and RFC 7591 §3.2.2 codes in use (§7.3). */
 export type OAuthErrorCode =
   | 'invalid_request'
   | 'invalid_client'
@@ -21,14 +21,14 @@ export type OAuthErrorCode =
  */
 export interface ErrorRow {
   readonly status: number;
-  /** §7.1. */
+  /** §7.1: the JSON-RPC form. */
   readonly jsonrpc?: { readonly code: number; readonly message: string; readonly reason?: string };
   /**
-   * §7.3; `body` is the route's own code for an unreadable body, `limit` its code for a rate limit. A route without a code for
-   * limits sends the JSON-RPC form.
+   * §7.3: the OAuth form. `body` stands for the route's own code for an unreadable body, `limit` for its code for a rate limit. A
+   * route without a code for limits sends the JSON-RPC form.
    */
   readonly oauth?: OAuthErrorCode | 'body' | 'limit';
-  /** One sentence about the problem and the allowed values: the default of `data.details` and `error_description`. */
+  /** One sentence about the problem and the allowed values, the default for `data.details` and `error_description`. */
   readonly details: string;
   /** Set if the status alone does not determine the level. */
   readonly logLevel?: 'debug' | 'warn';
@@ -47,7 +47,7 @@ const INVALID_PARAMS = { code: -32602, message: 'Invalid params' };
 const INTERNAL_ERROR = { code: -32603, message: 'Internal error' };
 const TOOL_FAILED = { code: -32603, message: 'Tool execution failed' };
 
-/** Uses HTTP's words for the status: the error is not distinguishable from others with this status. */
+/** Uses HTTP's words for the status, so that the error cannot be distinguished from others with this status. */
 const defineHttpError = (status: number, message: string, details: string) =>
   defineJsonRpcError(status, { code: -32000, message }, details);
 
@@ -106,14 +106,14 @@ export const catalogue = {
     'missing_claim',
     'The token has no sub claim, or it is not a non-empty string.',
   ),
-  /** 403: another login with the same provider would not help. Which list refused the user is only for operators. */
+  /** 403, since another login with the same provider would not help. Only operators learn which list refused the user. */
   user_not_allowed: defineRefusal(
     403,
     'Forbidden',
     'user_not_allowed',
     'The user of this access token may not use this gateway. Ask its administrator for access.',
   ),
-  /** 200: a 401 would make clients start a login, which does not exist without authentication. */
+  /** 200, since a 401 would make clients start a login, which does not exist without authentication. */
   user_required: defineJsonRpcError(
     200,
     { code: -32001, message: 'Unauthorized', reason: 'missing_token' },
@@ -133,7 +133,7 @@ export const catalogue = {
     'session_not_found',
     'The session does not exist or has expired. Send initialize to start a new one.',
   ),
-  /** §4.5: for DELETE, the same refusal has another message. */
+  /** §4.5: for DELETE, the refusal has a different message. */
   session_to_end_not_found: defineRefusal(
     404,
     'Session not found',
@@ -176,7 +176,7 @@ export const catalogue = {
     'user_rate_limit_exceeded',
     'Too many requests from this user.',
   ),
-  /** §29: the error of a lost task, instead of its result. */
+  /** §29: sent instead of the result of a lost task. */
   task_lost: defineJsonRpcError(
     200,
     { ...INTERNAL_ERROR, reason: 'task_lost' },
@@ -192,7 +192,7 @@ export const catalogue = {
     { ...INTERNAL_ERROR, reason: 'task_result_too_large' },
     'The task has finished, but its result is too large to be stored.',
   ),
-  /** §29: too many tasks of one user, or in total. */
+  /** §29: there are too many tasks of one user, or in total. */
   too_many_tasks: defineRefusal(
     429,
     'Too Many Requests',
@@ -293,7 +293,7 @@ export const catalogue = {
     INVALID_PARAMS,
     'The params do not match those that the method expects.',
   ),
-  /** From 2025-11-25 on, a result for the model to read, whose first line is this message. */
+  /** From 2025-11-25 on, this is a result for the model to read, and its first line is this message. */
   invalid_tool_input: defineJsonRpcError(
     200,
     INVALID_PARAMS,
@@ -316,7 +316,7 @@ export const catalogue = {
     TOOL_FAILED,
     'The client did not respond to the request in time.',
   ),
-  /** §18.5, RFC 6750 §3.1: a rule requires scopes that the token lacks. */
+  /** §18.5, RFC 6750 §3.1: a rule requires scopes that the token does not have. */
   insufficient_scope: defineRefusal(
     403,
     'Forbidden',
@@ -470,7 +470,7 @@ export const catalogue = {
     ),
     oauth: 'server_error',
   },
-  /** §7.1: a failure of the gateway, like the one before: never "not found", and no reason to log in again. */
+  /** §7.1: a failure of the gateway, like the one above: never "not found", and not a reason to log in again. */
   store_unavailable: {
     ...defineHttpError(
       500,
@@ -515,13 +515,15 @@ export const catalogue = {
     'temporarily_unavailable',
     'The keys of the client could not be fetched, so it cannot be authenticated. Try again in a moment.',
   ),
-  /** RFC 7523 §3.1. Gives no details, so that attackers do not learn what would be accepted; the details are in the log. */
+  /**
+   * RFC 7523 §3.1. Gives no details, which are only in the log, so that attackers do not learn which assertions would be accepted.
+   */
   unusable_assertion: defineOAuthError(
     400,
     'invalid_grant',
     'The gateway does not accept this assertion from this client. See the gateway log for details, and get a new assertion from the identity provider.',
   ),
-  /** The user is known but not allowed; only the log says why. */
+  /** The user is known but not allowed; only the log gives the reason. */
   asserted_user_refused: defineOAuthError(
     400,
     'invalid_grant',

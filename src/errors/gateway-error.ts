@@ -5,21 +5,21 @@ import { quote, shorten } from '../platform/text.ts';
 import { catalogue, type ErrorKey, type ErrorRow } from './catalogue.ts';
 
 interface Failure {
-  /** Replaces the row's short JSON-RPC message, which programs do not read. As safe to show as `details`. */
+  /** Replaces the row's short JSON-RPC message, which programs do not read. Must be as safe to show as `details`. */
   readonly message?: string;
-  /** Replaces the row's sentence. Shown to the caller: never a secret, never a stack. */
+  /** Replaces the row's sentence. It is shown to the caller, so it must never contain a secret or a stack. */
   readonly details?: string;
   /** Replaces the row's JSON-RPC error: the unchanged error of a server behind the gateway. */
   readonly jsonRpc?: JsonRpcErrorObject;
-  /** Further members of JSON-RPC `data`. */
+  /** Additional members of JSON-RPC `data`. */
   readonly data?: JsonObject;
-  /** Further response headers, such as `Allow`. */
+  /** Additional response headers, such as `Allow`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** For the log only, never echoed. */
+  /** For the log only, never sent to the caller. */
   readonly cause?: unknown;
-  /** Additional facts for the log, never echoed, never a secret. */
+  /** Additional facts for the log, never sent to the caller. Must not contain a secret. */
   readonly facts?: JsonObject;
-  /** RFC 6749 §4.1.2.1: the address that reports the error to the OAuth client, instead of a page in the browser. */
+  /** RFC 6749 §4.1.2.1: where the error is reported to the OAuth client, instead of on a page in the browser. */
   readonly redirect?: ErrorRedirect;
 }
 
@@ -60,12 +60,15 @@ export function fail(key: ErrorKey, failure?: Failure): never {
   throw new GatewayError(key, failure);
 }
 
-/** @throws GatewayError as `toGatewayError` returns it. */
+/** @throws the GatewayError that `toGatewayError` returns. */
 export function failInternal(cause: unknown): never {
   throw toGatewayError(cause);
 }
 
-/** The error of a server, or one that replaces it. `message` reaches the client. @throws GatewayError `upstream_error` */
+/**
+ * Fails with the error of a server, or one that replaces it. `message` is sent to the client.
+ * @throws GatewayError `upstream_error`
+ */
 export const failUpstream = (message: string, rest?: Pick<Failure, 'cause' | 'facts'>): never =>
   fail('upstream_error', { jsonRpc: { code: -32603, message }, ...rest });
 
@@ -85,22 +88,22 @@ export function toGatewayError(thrown: unknown): GatewayError {
 /** The code of errors of a store that is down, frozen or too slow. */
 export const STORE_UNAVAILABLE = 'ERR_STORE_UNAVAILABLE';
 
-/** For the log: the stack of an error in an author's code. */
+/** The stack of an error in an author's code, for the log. */
 export const getStackFacts = (thrown: unknown): JsonObject =>
   thrown instanceof Error ? { stack: thrown.stack } : {};
 
 /**
- * §7.1: an unknown name. The words are the same everywhere, so that a denied item and one that a server lacks cannot be
- * distinguished. Many clients show nothing but the message.
+ * §7.1: an unknown name. The message is the same everywhere, so that a denied item cannot be distinguished from one that a server
+ * lacks. Many clients show nothing but the message.
  */
 interface UnknownItem {
-  /** Such as `tool`. */
+  /** The kind of item, such as `tool`. */
   readonly noun: string;
-  /** As the caller wrote it, except for parts that must not be logged. */
+  /** The name as the caller wrote it, except for parts that must not be logged. */
   readonly name: string;
   /** A similar name among those that this caller can see. */
   readonly nearest?: string | undefined;
-  /** Further members of `data`. */
+  /** Additional members of `data`. */
   readonly data?: JsonObject;
   /** For the log only. */
   readonly facts?: JsonObject;
@@ -121,9 +124,9 @@ export function failUnknown({ noun, name, nearest, data, facts }: UnknownItem): 
   });
 }
 
-/** Without quotation marks, invisible characters and characters that reverse the text direction. */
+/** Shows a name without quotation marks, invisible characters and characters that reverse the text direction. */
 function showName(name: string) {
-  // A character has at most two UTF-16 units: the rest of a long text does not have to be read.
+  // A character has at most two UTF-16 units, so the rest of a long text does not have to be read.
   const piece = shorten(name.slice(0, 2 * (MAX_IN_MESSAGE + 1)), MAX_IN_MESSAGE);
   return piece === '' ? '""' : toVisibleJson(piece).slice(1, -1);
 }

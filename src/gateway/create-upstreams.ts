@@ -40,14 +40,14 @@ import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import { createAskGuardServer } from './guard-servers.ts';
 import { createUpstreamOpener, type UpstreamCallers } from './open-upstream.ts';
 
-/** The environment of the servers in a gateway, besides its runtime. */
+/** The surroundings of the servers in a gateway, besides its runtime. */
 export interface UpstreamPorts extends UpstreamCallers {
   /** The gateway's own tools, prompts and resources. */
   readonly ownCatalog: OwnCatalog;
   /** This process's environment: programs get a few of its variables, such as PATH (`PASSED_ON`). */
   readonly environment: Env;
   readonly findClientId: ClientOf;
-  /** Written when operators approve; undefined if this process knows of no file. */
+  /** Written when operators approve; undefined if this process does not know of a lock file. */
   readonly storedLock: StoredLock | undefined;
 }
 
@@ -58,7 +58,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   const { baseUrl } = runtime.config.server;
   const { ownCatalog, environment, connections, findClientId, storedLock } = ports;
   const askServer = createAskGuardServer(() => catalogs.served.current.guardServers, clock);
-  /** Currently in effect. */
+  /** The configuration that is currently in effect. */
   let current = await compileSetup(runtime, first, askServer);
   const processCounts = new Map<string, number>();
   const { openUpstream, credentials } = createUpstreamOpener(runtime, ports, true, {
@@ -86,7 +86,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
 
   const listCredentials = () => current.file.servers.map(findServerCredentials);
 
-  // One at a time: each preview takes event loop turns away from calls.
+  // Previews run one at a time, since each takes event loop turns away from calls.
   const previews = createWorkQueue({
     maxRunning: 1,
     maxWaiting: MAX_WAITING_PREVIEWS,
@@ -111,7 +111,9 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
         .filter(({ isRequired, isUp }) => isRequired && isUp !== true);
       if (down.length > 0) throw new Error(`not up: ${down.map(({ name }) => name).join(', ')}`);
     },
-    /** In the file's order; `processes` is the number of running processes of a program, started by this process. */
+    /**
+     * In the order of the configuration file; `processes` is the number of a program's running processes that this process started.
+     */
     listServers: () =>
       catalogs.listServers().map((server) => ({
         ...server,
@@ -119,7 +121,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
           ? (processCounts.get(server.name) ?? 0)
           : undefined,
       })),
-    /** For operators. */
+    /** Approves descriptions, for operators. */
     lockApproval: createLockApproval(
       runtime,
       () => catalogs.listApprovable(),
@@ -132,7 +134,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
         async () => previewAccess(clock, current.rules, await catalogs.listJoinedTools(), request),
         { owner: operator },
       ),
-    /** All claims and groups that are named in rules. */
+    /** All claims and groups that rules name. */
     getNamedFacts: () => current.rules.namedFacts,
     async prepare(next: Setup) {
       const compiledNext = await compileSetup(runtime, next, askServer);
@@ -148,7 +150,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   };
 }
 
-/** Compiles rules and guards. Has no effect yet: if rules cannot be compiled, the current configuration stays in effect. */
+/** Compiles rules and guards. This has no effect yet: if rules cannot be compiled, the current configuration stays in effect. */
 async function compileSetup(
   runtime: Runtime,
   { file, lock }: Setup,
@@ -160,7 +162,7 @@ async function compileSetup(
     lock,
     rules,
     guards: await createGuards(runtime, file.guards, askServer),
-    // Only guards change values.
+    // Needed only with guards, since only they change values.
     checkSchema:
       file.guards === undefined
         ? undefined
@@ -184,12 +186,12 @@ function notifyWhenDown({ notifier }: Runtime, { config: { name }, onStateChange
   });
 }
 
-/** Operators' pages ask for one at a time. */
+/** Maximum number of waiting previews; each operators' page requests one preview at a time. */
 const MAX_WAITING_PREVIEWS = 20;
-/** One operator's script must not lock out the others. */
+/** Maximum per operator, so that one operator's script does not lock out the others. */
 const MAX_WAITING_PREVIEWS_OF_ONE = 3;
 
-// §25.2: the paths that a logged-in user can connect to, and the costs of their lists of tools.
+// §25.2: the paths that a logged-in user can connect to, with the costs of their tool lists.
 
 /** `/mcp`, and the views that show the caller at least one tool. */
 const createPathsEndpoint = (
@@ -223,7 +225,7 @@ const createPathsEndpoint = (
 
 // The configuration file in effect.
 
-/** `replace` is called when the servers match the file. */
+/** `replace` is called when the servers match the new file. */
 export interface OpenServedFile extends ServedFile {
   replace(file: GatewayFile): void;
 }
@@ -245,7 +247,7 @@ export function createServedFile(file: GatewayFile): OpenServedFile {
 const readFile = (file: GatewayFile) => {
   const guards = listGuardServers(file);
   return {
-    /** By the names in `/mcp/<name>`; undefined for a server, which has none. */
+    /** Keyed by the name in `/mcp/<name>`; undefined for a server, which has no title. */
     titles: new Map<string, string | undefined>([
       ...file.servers
         .filter(({ name }) => !guards.includes(name))

@@ -53,26 +53,26 @@ import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import type { UpstreamPorts } from './create-upstreams.ts';
 import { openServedFile, servers } from './servers-feature.ts';
 
-/** Replaces parts that a gateway otherwise opens itself; defaults are used for those left out. */
+/** Replaces parts that a gateway otherwise opens itself; parts that are left out get their defaults. */
 export interface Deps extends RuntimeParts {
   readonly keySet: KeySet;
   readonly catalog: Catalog;
-  /** The servers behind the gateway; without it there are none. */
+  /** The servers behind the gateway; none if absent. */
   readonly file: GatewayFile;
-  /** The approved descriptions of those servers; without it, everything is approved. */
+  /** The approved descriptions of those servers; if absent, everything is approved. */
   readonly lock: Lock;
-  /** Where approvals by operators are written; without it, operators cannot approve on their page. */
+  /** Stores operators' approvals; if absent, operators cannot approve on their page. */
   readonly storedLock: StoredLock;
-  /** How operators can type `postern lock` where this gateway was started; `postern lock` by default. */
+  /** The command with which operators run `postern lock` where this gateway was started; `postern lock` by default. */
   readonly lockCommand: string;
-  /** For `postern dev`: pages that are off say how to turn them on. */
+  /** True in `postern dev`, where pages that are off say how to turn them on. */
   readonly isDevelopment: boolean;
-  /** The environment that programs behind the gateway get a few variables from, such as PATH; empty by default. */
+  /** The environment from which programs behind the gateway get a few variables, such as PATH; empty by default. */
   readonly environment: UpstreamPorts['environment'];
 }
 
 export interface Gateway {
-  /** Serves one request of a node:http server that the caller runs, or of a test. */
+  /** Serves one request of a node:http server that the caller, or a test, runs. */
   readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
   /**
    * Listens on `HOST` and `PORT`, and for metrics on `METRICS_PORT`; resolves to the port.
@@ -81,12 +81,12 @@ export interface Gateway {
    */
   listen(): Promise<number>;
   /**
-   * Switches to another configuration file, and the lock next to it. Calls in progress finish normally.
+   * Switches to another configuration file, with the lock next to it. Calls in progress finish normally.
    *
    * @throws Error for a gateway that was created without a file.
    */
   reload(setup: Setup): Promise<void>;
-  /** Patterns in such a file that match none of the entries that its servers have listed so far. */
+  /** Patterns in this file that match none of the entries that its servers have listed so far. */
   findIdlePatterns(file: Setup['file']): readonly IdlePattern[];
   /** The number of live sessions, across all replicas. */
   countSessions(): Promise<number>;
@@ -94,15 +94,15 @@ export interface Gateway {
   listServers(): readonly ServerFacts[];
   /**
    * Reports not ready immediately, keeps serving for `SHUTDOWN_DELAY_MS`, finishes requests in flight (for at most as long again,
-   * but at least 10 s), and closes the store, which it owns even if it was passed in.
+   * but at least 10 s), and closes the store, even if the store was passed in.
    */
   close(): Promise<void>;
 }
 
-/** Milliseconds for requests in flight when a process stops; longer if `SHUTDOWN_DELAY_MS` is longer. */
+/** Minimum milliseconds for requests in flight when a process stops; `SHUTDOWN_DELAY_MS` applies if it is longer. */
 const MIN_GRACE_MS = 10_000;
 
-/** In the order they open: each provides what later ones need from it. */
+/** In the order in which they open: each provides what later features need from it. */
 const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
   .with(machineClients)
   .with(ownTokens)
@@ -152,7 +152,7 @@ export async function createGateway(
   const { ports, features } = await openFeatures(runtime, () => begin(runtime, overrides, logo));
   const { auth, limiter, noteRefusedToken, corsHeaders } = ports;
   const { clock, log } = runtime;
-  /** `isUnused`: it cannot listen, so there are no clients to keep serving. */
+  /** `isUnused`: the gateway cannot listen, so there are no clients to keep serving. */
   const life = { isShuttingDown: false, isUnused: false };
   const { metricsEnabled, metricsPort } = config.server;
   const gauges = features.flatMap((feature) => feature.gauges ?? []);
@@ -161,7 +161,7 @@ export async function createGateway(
     ...features.flatMap((feature) => feature.endpoints ?? []),
     ...createHealthChecks(runtime, features, () => life.isShuttingDown),
     ...(metricsPort === undefined ? ofMetrics : []),
-    // §22: without operators there is no such page.
+    // §22: without operators, there is no operators' page.
     ...(ports.operated && auth.describeKeySet
       ? createOperatorEndpoints(
           runtime,
@@ -198,7 +198,7 @@ export async function createGateway(
     listServers: () => ports.upstreams?.listServers() ?? [],
     async close() {
       life.isShuttingDown = true;
-      // Servers that end with the gateway are not down.
+      // Servers that close along with the gateway are not down: no notification is sent.
       runtime.notifier.close();
       server.startDraining();
       const { shutdownDelayMs } = config.server;
@@ -218,7 +218,7 @@ export async function createGateway(
 type Opened = readonly FeatureParts<Setup>[];
 type Ports = Awaited<ReturnType<typeof FEATURES.open>>['ports'];
 
-/** If the gateway does not open, the folder of its store can be reused immediately. */
+/** If the gateway fails to open, the folder of its store can be reused immediately. */
 async function openFeatures(runtime: OpenRuntime, start: () => ReturnType<typeof begin>) {
   try {
     const beginning = await start();
@@ -230,7 +230,7 @@ async function openFeatures(runtime: OpenRuntime, start: () => ReturnType<typeof
   }
 }
 
-/** §4.2, §4.3. */
+/** The health endpoints (§4.2, §4.3). */
 function createHealthChecks(
   { config, store, audit }: Runtime,
   features: Opened,
@@ -244,7 +244,7 @@ function createHealthChecks(
   return createHealthEndpoints(readiness, isShuttingDown);
 }
 
-/** One after the other: a file whose rules take a long time to compile must not replace a later one. */
+/** Reloads one file after another: a file whose rules take a long time to compile must not replace a later one. */
 function createReload(config: Config, { setup }: Ports, features: Opened) {
   let reloading: Promise<void> = Promise.resolve();
 
@@ -267,7 +267,7 @@ function createReload(config: Config, { setup }: Ports, features: Opened) {
   };
 }
 
-/** @throws ConfigError with everything that the file requires and the settings lack. */
+/** @throws ConfigError with everything that the file requires but the settings lack. */
 function checkFile(file: GatewayFile, config: Config): void {
   const problems = [
     ...findMachineClientProblems(file.clients, config),
@@ -276,7 +276,7 @@ function checkFile(file: GatewayFile, config: Config): void {
   if (problems.length > 0) throw new ConfigError(problems.map(formatProblem));
 }
 
-// The servers, and everything that a request passes before and after its endpoint.
+// The HTTP servers, and everything that a request passes before and after its endpoint.
 
 /** `METRICS_PORT` has no pages. */
 const NO_SITE: Site = {

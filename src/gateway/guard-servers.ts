@@ -1,4 +1,4 @@
-// §26.2: requests from the gateway itself to servers in the file that are guards.
+// §26.2: requests from the gateway itself to servers in the configuration file that are guards.
 
 import { listGuardServers, type Plan } from '../catalog/plan.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
@@ -52,9 +52,9 @@ export function createAskGuardServer(
   };
 }
 
-// §26.5: tries each guard of a file once, for a command.
+// §26.5: tries each guard in a file once, for a command.
 
-/** `problem` says why one has failed; undefined if it responded. @throws ConfigError for a module that cannot be loaded. */
+/** `problem` says why a guard failed; undefined if it responded. @throws ConfigError for a module that cannot be loaded. */
 export async function tryGuards(
   runtime: UpstreamRuntime,
   file: GatewayFile,

@@ -15,11 +15,11 @@ import { noMetrics } from '../telemetry/metrics/metrics.ts';
 
 /** Sources of callers' tokens. */
 export interface UpstreamCallers extends Omit<CallerTokens, 'connections'> {
-  /** Undefined if nobody can connect: without OAUTH_MODE=broker, and in commands. */
+  /** Undefined if users cannot connect: without OAUTH_MODE=broker, and in commands. */
   readonly connections: ConnectionPorts | undefined;
 }
 
-/** `serves` is false for a command, which is not a replica; `host` is the process that contacts the servers. */
+/** `serves` is false for a command, which is not a replica. `host` starts the programs of servers. */
 export function createUpstreamOpener(
   runtime: UpstreamRuntime,
   callers: UpstreamCallers,
@@ -40,9 +40,9 @@ export function createUpstreamOpener(
   };
 
   return {
-    /** Identify callers to servers. */
+    /** Credentials that identify callers to servers. */
     credentials,
-    /** No server has to be reachable. */
+    /** The server does not have to be reachable. */
     openUpstream(server: UpstreamConfig): Upstream {
       const transport = findTransport(server);
       const opened = withholdRoots(transport.open(runtime, server, reach), runtime.log);
@@ -54,7 +54,7 @@ export function createUpstreamOpener(
   };
 }
 
-/** For a command, which sends requests to servers and serves no clients: without metrics. */
+/** For a command, which sends requests to servers but serves no clients, so there are no metrics. */
 export function openForCommand(
   given: Omit<UpstreamRuntime, 'metrics'>,
   callers: UpstreamCallers,

@@ -1,5 +1,5 @@
-// §22: the servers behind the gateway: their tools, the cost of their lists, guards, and what a given person sees of them. All
-// from the point of view of this process.
+// §22: panels about the servers behind the gateway: their tools, the cost of their lists, guards, and the tools that a given person
+// sees. Everything is shown from the point of view of this process.
 import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
 import type { previewAccess } from '../control/rules/create-rules.ts';
 import type { RuleDecision } from '../control/rules/rules.ts';
@@ -17,7 +17,7 @@ import type { JsonObject } from '../platform/json.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { GatewayUpstreams } from './create-upstreams.ts';
 
-/** Includes those of the lock. `opened` is undefined without a configuration file. */
+/** Includes the panels of the lock. `opened` is undefined without a configuration file. */
 export const createServerPanels = (
   runtime: Runtime,
   opened: GatewayUpstreams | undefined,
@@ -36,7 +36,7 @@ export const createServerPanels = (
   {
     method: 'GET',
     path: '/guards',
-    // In the order of the file.
+    // In the order of the configuration file.
     show: () => ({
       guards: (opened?.catalogs.served.current.guards?.listGuards() ?? []).map(
         ({ check: _, ...facts }) => facts,
@@ -70,7 +70,7 @@ export const createServerPanels = (
       return { server, ...found, tools, ...renderNextOf(found.total, skip + limit) };
     },
   },
-  // What a given person sees.
+  // Shows the tools that a given person sees.
   {
     method: 'GET',
     path: '/rules',
@@ -106,7 +106,7 @@ function renderDecision(decision: RuleDecision): JsonObject {
   };
 }
 
-// §22.4: the person whose tools an operator asks about, as a token would name them.
+// §22.4: the person whose tools an operator asks about, named as in a token.
 
 /** @throws GatewayError `bad_request` if nobody is named. */
 function readPerson(query: URLSearchParams) {

@@ -6,7 +6,7 @@ import { defineFeature } from '../mcp/feature.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import type { OpenServedFile, UpstreamPorts } from './create-upstreams.ts';
 
-/** Loaded only if there is a configuration file: it is a quarter of all code. */
+/** Loaded only if there is a configuration file, since this is a quarter of all code. */
 const loadUpstreams = () => import('./create-upstreams.ts');
 
 export const servers = defineFeature({
@@ -14,7 +14,7 @@ export const servers = defineFeature({
   async open(
     runtime,
     needs: UpstreamPorts & {
-      /** Undefined without a configuration file: the gateway serves only its own catalogue. */
+      /** Undefined without a configuration file: then the gateway serves only its own catalogue. */
       readonly setup: Setup | undefined;
       readonly servedFile: OpenServedFile;
       readonly lockCommand: string;
@@ -62,7 +62,7 @@ export const servers = defineFeature({
   },
 });
 
-/** Without a configuration file, no code for servers is loaded. */
+/** Loads no code for servers if there is no configuration file. */
 export const openServedFile = async (file: GatewayFile | undefined): Promise<OpenServedFile> =>
   file === undefined ? NO_FILE : (await loadUpstreams()).createServedFile(file);
 

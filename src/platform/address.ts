@@ -7,24 +7,24 @@ import { isIP, SocketAddress } from 'node:net';
 export function canonicalizeAddress(text: string): string | undefined {
   const family = isIP(text);
   if (family === 4) return text;
-  // A scope id (%eth0) is local to a machine and free text: not part of an address.
+  // A scope id (%eth0) is free text that is local to a machine, and not part of an address.
   if (family !== 6 || text.includes('%')) return undefined;
   const { address } = new SocketAddress({ address: text, family: 'ipv6' });
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
   return mapped?.[1] ?? address.toLowerCase();
 }
 
-// Rate limit keys for an address (§8.2). A site usually has an IPv6 /64, so its 2^64 addresses count as one
-// caller. A /48, with 65,536 of these, is cheap to rent.
+// Rate limit keys for an address (§8.2). A site usually has an IPv6 /64, so all of its 2^64 addresses count as one caller. A /48,
+// which has 65,536 of these, is cheap to rent.
 
 /** `203.0.113.7`, `2001:db8:1:2::/64`, or `unknown`, for an address in canonical form. */
 export const toAddressKey = (address: string): string => findNetwork(address, 64) ?? address;
 
 const GROUPS = 8;
 
-/** `2001:db8:1::/48` for 48 bits, for an address in canonical form; undefined for anything but IPv6. */
+/** For an address in canonical form, such as `2001:db8:1::/48` for 48 bits; undefined for anything but IPv6. */
 export function findNetwork(address: string, bits: 48 | 64): string | undefined {
-  // In a canonical address only IPv6 has a colon.
+  // In canonical form, only IPv6 addresses have a colon.
   if (!address.includes(':')) return undefined;
   const [head = '', tail = ''] = address.split('::');
   const first = splitGroups(head);
@@ -37,19 +37,19 @@ export function findNetwork(address: string, bits: 48 | 64): string | undefined 
 
 const splitGroups = (text: string): readonly string[] => (text === '' ? [] : text.split(':'));
 
-// Loopback hosts: those that OAuth allows over plain http, and those that no other machine can reach.
+// Loopback hosts: the hosts that OAuth allows over plain http, and those that no other machine can reach.
 
 /** Names of this machine in an IPv4 network. */
 export const IPV4_LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1'];
 
-/** The literal hosts of RFC 8252 §7.3, as `URL.hostname` writes them: the only ones that may go without https. */
+/** The literal hosts of RFC 8252 §7.3, as `URL.hostname` writes them: only these may be used without https. */
 export const LOOPBACK_HOSTS: readonly string[] = [...IPV4_LOOPBACK_HOSTS, '[::1]'];
 
 export const isLoopbackHost = (hostname: string): boolean => LOOPBACK_HOSTS.includes(hostname);
 
 /**
- * True if a host of a URL, or one to listen on, is reached from this machine alone: `localhost` and what
- * is below it (RFC 6761 §6.3), 127.0.0.0/8, `::1`; IPv6 with brackets or without.
+ * True if a host in a URL, or to listen on, can be reached only from this machine: `localhost` and its subdomains (RFC 6761 §6.3),
+ * 127.0.0.0/8, `::1`; IPv6 with or without brackets.
  */
 export function isOnThisMachine(host: string): boolean {
   const name = normalizeHost(host);
@@ -62,7 +62,7 @@ export function isSafeForTokens(url: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
 }
 
-/** A host in lower case, without the brackets of IPv6 or the dot of the DNS root. */
+/** A host in lower case, without the brackets of IPv6 or the trailing dot of the DNS root. */
 export const normalizeHost = (host: string): string =>
   host
     .toLowerCase()

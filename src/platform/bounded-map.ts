@@ -1,5 +1,5 @@
-// Collections that do not grow without bound. Maps for entries that callers can create at will: a full map evicts its least
-// recently used entry. Lists that leave nothing behind, and values that live as long as their keys.
+// Collections that do not grow without bound: maps for entries that callers can create at will, which evict their least recently
+// used entry when full; lists that leave nothing behind; and values that live as long as their keys.
 import { LRUCache } from 'lru-cache';
 import { CAPACITY } from './memory/capacity.ts';
 
@@ -15,7 +15,7 @@ type Capacity = keyof typeof CAPACITY | number;
 export const createBoundedMap = <Key extends {}, Value extends {}>(
   capacity: Capacity,
 ): BoundedMap<Key, Value> =>
-  // With a size per entry, the package allocates as entries come; with `max` it allocates everything at once.
+  // With a size per entry, the package allocates memory as entries are added; with `max`, it allocates everything at once.
   new LRUCache<Key, Value>({
     maxSize: typeof capacity === 'number' ? capacity : CAPACITY[capacity],
     sizeCalculation: () => 1,
@@ -26,9 +26,9 @@ export const createSizedMap = <Key extends {}, Value extends {}>({
   measure = () => 1,
   onRemove,
 }: {
-  /** Sum over all entries. A single entry larger than this is not stored. */
+  /** Maximum sum of the sizes of all entries. A single entry larger than this is not stored. */
   readonly maxSize: number;
-  /** Default: 1. */
+  /** Returns the size of an entry. Default: 1. */
   measure?(key: Key): number;
   /** Called when an entry is removed, evicted or replaced. */
   onRemove(value: Value, key: Key): void;
@@ -39,7 +39,7 @@ export const createSizedMap = <Key extends {}, Value extends {}>({
     dispose: onRemove,
   });
 
-/** Values with an expiry time. The oldest is evicted first, however often it is read. */
+/** A map of values with an expiry time. A full map evicts the oldest value first, however often that is read. */
 export function createExpiringMap<Value>(capacity: Capacity, getNow: () => number) {
   const entries = createBoundedMap<string, { readonly value: Value; readonly endsAt: number }>(
     capacity,
@@ -63,14 +63,14 @@ export function createExpiringMap<Value>(capacity: Capacity, getNow: () => numbe
 /**
  * Values in insertion order, for entries that come and go with every call.
  *
- * A Set or a Map replaces its table whenever it grows or is emptied, and an old table refers to the next. Once the garbage
- * collector has promoted one of them to the old generation, it keeps all later tables and their entries alive until a full
+ * A Set or a Map replaces its table whenever it grows or is emptied, and an old table refers to the next one. Once the garbage
+ * collector has promoted such a table to the old generation, it keeps all later tables and their entries alive until a full
  * collection. A linked list leaves nothing behind.
  */
 export class LinkedList<Value> implements Iterable<Value> {
   /** The number of entries. */
   size = 0;
-  /** The oldest; read only. */
+  /** The oldest entry; read only. */
   first: Link<Value> | undefined = undefined;
   private last: Link<Value> | undefined = undefined;
 
@@ -115,10 +115,10 @@ export class LinkedList<Value> implements Iterable<Value> {
   }
 }
 
-/** The place of a value in a list. */
+/** The position of a value in a list. */
 export interface Link<Value> {
   readonly value: Value;
-  /** Undefined once removed. */
+  /** Undefined once the value is removed. */
   list: LinkedList<Value> | undefined;
   previous: Link<Value> | undefined;
   next: Link<Value> | undefined;

@@ -1,5 +1,6 @@
 /**
- * The part of AbortSignal needed to learn of a cancellation; an AbortSignal satisfies it. Each listener is called once.
+ * The part of AbortSignal that is needed to be notified of a cancellation; an AbortSignal satisfies it. Each listener is called
+ * once.
  */
 export interface CancelSignal {
   readonly aborted: boolean;
@@ -8,8 +9,8 @@ export interface CancelSignal {
 }
 
 /**
- * AbortController and signal in one, for relayed calls: those of Node are event targets, cost some µs each, and survived several
- * garbage collections.
+ * AbortController and AbortSignal in one, for relayed calls. Node's own are event targets that cost some µs each, and survived
+ * several garbage collections.
  */
 export class Cancellation implements CancelSignal {
   aborted = false;
@@ -18,7 +19,7 @@ export class Cancellation implements CancelSignal {
 
   addEventListener(_type: 'abort', listener: () => void): void {
     if (this.aborted) return;
-    // There is nearly always one listener: an empty array allocates room for 16 on its first push.
+    // There is nearly always just one listener, and an empty array allocates room for 16 on its first push.
     if (this.listeners === undefined) this.listeners = [listener];
     else if (!this.listeners.includes(listener)) this.listeners.push(listener);
   }

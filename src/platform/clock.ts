@@ -2,11 +2,11 @@ import { AsyncResource } from 'node:async_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Link, LinkedList } from './bounded-map.ts';
 
-/** The one place that asks the machine for the time. Everything else takes `now` or a Clock. */
+/** The only place that asks the machine for the time. Everything else takes `now` or a Clock. */
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number;
-  /** Milliseconds (fractional) from an arbitrary start; never jumps. For durations. */
+  /** Fractional milliseconds since an arbitrary start, for measuring durations; never jumps. */
   monotonic(): number;
   /** Runs `task` once after `delay` milliseconds; returns a function that cancels it. */
   after(delay: number, task: () => void): () => void;
@@ -20,7 +20,7 @@ export const systemClock: Clock = {
   now: Date.now,
   monotonic: performance.now.bind(performance),
   after(delay, task) {
-    // Unreferenced: a pending refresh or sweep must never keep a drained process alive.
+    // Unreferenced, since a pending refresh or sweep must never keep a drained process alive.
     const timer = setTimeout(task, delay).unref();
     return () => clearTimeout(timer);
   },
@@ -28,7 +28,7 @@ export const systemClock: Clock = {
 
 const SECOND_MS = 1000;
 
-/** Returns a function that starts running the task once a second, for as long as `isNeeded`. */
+/** Returns a function that starts running the task once a second, for as long as `isNeeded` returns true. */
 export function createSecondTimer(
   clock: Clock,
   { isNeeded, task }: { readonly isNeeded: () => boolean; readonly task: () => void },
@@ -46,20 +46,20 @@ export function createSecondTimer(
   };
 }
 
-// Long work yields to other requests: it is spread over several turns of the event loop.
+// Yields during long work, which is spread over several turns of the event loop.
 
 export type Turns = ReturnType<typeof createTurns>;
 
-/** Milliseconds that long work may block other requests for. */
+/** Maximum milliseconds for which long work may block other requests. */
 const TURN_MS = 5;
 
 export function createTurns(clock: Clock) {
   let endsAt = clock.monotonic() + TURN_MS;
 
   return {
-    /** True if it is time to await `next`; checked after each small piece of work. */
+    /** True if it is time to await `next`. Must be checked after each small piece of work. */
     isOver: () => clock.monotonic() >= endsAt,
-    /** Resolves once other work had its turn. */
+    /** Resolves once other work has had its turn. */
     async next() {
       await nextTurn();
       endsAt = clock.monotonic() + TURN_MS;
@@ -85,7 +85,7 @@ export class Deadline {
     this.cancel = this.checkAfter(ms);
   }
 
-  /** Restarts the full timeout. Moves `at` only, so a flood of progress notifications creates no timers. */
+  /** Restarts the full timeout. Only moves `at`, so that a flood of progress notifications creates no timers. */
   renew(): void {
     this.at = this.clock.monotonic() + this.ms;
     this.leftAtPause = this.ms;
@@ -123,7 +123,10 @@ export class Deadline {
     return left > 0;
   }
 
-  /** Node.js runs timers before it reads sockets: after long work, a response that arrived in time may still be unread. */
+  /**
+   * Node.js runs timers before it reads sockets: after long work, a response that arrived in time may still be unread. So this
+   * checks once more after the sockets have been read.
+   */
   private lookOnce(): void {
     const looked = setImmediate(() => {
       if (!this.waitForRest()) this.onPassed();
@@ -132,7 +135,7 @@ export class Deadline {
   }
 }
 
-/** Backoff before a failed attempt is repeated. */
+/** Backoff before a failed attempt is repeated, in milliseconds. */
 interface BackOff {
   readonly firstMs: number;
   readonly longestMs: number;
@@ -157,7 +160,7 @@ export function createAttempts(
 
   return {
     countFailures: () => failures,
-    /** Counts a failure and schedules the next attempt, in `leastMs` or more; returns the milliseconds until that attempt. */
+    /** Counts a failure and schedules the next attempt in at least `leastMs`; returns the milliseconds until then. */
     again(attempt: () => void, leastMs = 0): number {
       failures += 1;
       const pauseMs = Math.max(leastMs, pauseAfter(failures));
@@ -174,8 +177,8 @@ export function createAttempts(
   };
 }
 
-// A value that expires must not live longer on a computer that sleeps or is suspended: monotonic time continues there only on
-// some systems.
+// Measures elapsed time on both clocks. A value that expires must not live longer on a computer that sleeps or is suspended, and
+// monotonic time continues there only on some systems.
 
 /** A moment on both clocks. */
 export interface Moment {
@@ -189,13 +192,13 @@ export const takeMoment = (clock: Clock): Moment => ({
   monotonic: clock.monotonic(),
 });
 
-/** Milliseconds since then, by whichever clock shows more. */
+/** Milliseconds since the moment, by whichever clock shows more. */
 export const measureSince = ({ now, monotonic }: Moment, clock: Clock): number =>
   Math.max(clock.now() - now, clock.monotonic() - monotonic);
 
 /**
- * Returns a function that has `run` called with each item at the end of the current turn of the event loop, in order. Socket writes
- * belong there: between two requests a write costs several times as much, since it wakes up the reader and finds the processor's
+ * Returns a function that calls `run` with each item at the end of the current turn of the event loop, in order. Socket writes
+ * belong there: a write between two requests costs several times as much, since it wakes up the reader and finds the processor's
  * caches full of other code.
  */
 export function createTurnEnd<Item>(run: (item: Item) => void): (item: Item) => void {
@@ -212,22 +215,22 @@ export function createTurnEnd<Item>(run: (item: Item) => void): (item: Item) => 
   };
 }
 
-// One timer for many items with the same delay: an open stream has two such delays, and a Node.js timer with its closures
-// for each would take five times the memory.
+// One timer for many items with the same delay: an open stream has two such delays, and a Node.js timer with its closures for each
+// of them would take five times the memory.
 
 /** A pending item, and when it is due on the clock's monotonic time. */
 export type Wait<Item> = Link<{ readonly item: Item; readonly dueAt: number }>;
 
-/** All items wait for `ms`, so they become due in insertion order. */
+/** All items wait for `ms`, so they become due in the order in which they were added. */
 export class SharedTimer<Item> {
   private readonly clock: Clock;
   private readonly ms: number;
   private readonly onPassed: (item: Item) => void;
   private readonly waits = new LinkedList<Wait<Item>['value']>();
   private cancel: (() => void) | undefined = undefined;
-  /** Node.js attributes a timer's work to the request that set it, which here would be another request's trace. */
+  /** Node.js attributes a timer's work to the request that set the timer, here possibly to another request's trace. */
   private readonly origin = new AsyncResource('SharedTimer');
-  /** Set while due items are called: these may be added again, and the timer is set afterwards. */
+  /** True while due items are called. These may add items again, and the timer is set afterwards. */
   private isEndingDue = false;
 
   constructor(clock: Clock, ms: number, onPassed: (item: Item) => void) {
@@ -236,14 +239,14 @@ export class SharedTimer<Item> {
     this.onPassed = onPassed;
   }
 
-  /** Calls `onPassed` with the item in `ms`, unless it is removed first. */
+  /** Calls `onPassed` with the item after `ms`, unless the item is removed first. */
   add(item: Item): Wait<Item> {
     const wait = this.waits.add({ item, dueAt: this.clock.monotonic() + this.ms });
     if (this.cancel === undefined) this.setTimer();
     return wait;
   }
 
-  /** Idempotent. */
+  /** Removes the item. Idempotent. */
   remove(wait: Wait<Item>): void {
     this.waits.remove(wait);
     if (this.waits.size > 0) return;

@@ -2,23 +2,23 @@
 
 export interface CountedTopic<Listener, Source> {
   readonly listeners: ReadonlySet<Listener>;
-  /** The result of `start`; undefined until it returns. */
+  /** The source that `start` returned; undefined until it returns. */
   readonly source: Source | undefined;
 }
 
-/** Absent where subscriptions are bounded elsewhere, for example per open stream. */
+/** Limits; absent where subscriptions are limited elsewhere, for example per open stream. */
 interface CountedBusBounds {
   readonly topics: number;
-  /** Topics per listener. */
+  /** Maximum number of topics per listener. */
   readonly topicsOfListener: number;
-  /** @throws always. */
+  /** Fails because a limit is reached. @throws always. */
   failFull(what: 'topics' | 'topicsOfListener'): never;
 }
 
 interface OpenTopic<Listener, Source> extends CountedTopic<Listener, Source> {
   readonly listeners: Set<Listener>;
   source: Source | undefined;
-  /** Stops what `start` started. */
+  /** Stops the source of the topic. */
   stop(): void;
 }
 
@@ -26,14 +26,14 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
   /** A message published while `start` runs reaches the first listener. */
   start?(topic: Topic, first: Listener): Source;
   stop?(source: Source, topic: Topic): void;
-  /** Receives errors thrown by a listener or by `stop`; these reach neither other listeners nor the publisher. */
+  /** Receives errors thrown by a listener or by `stop`. Other listeners and the publisher are not affected. */
   onError(cause: unknown): void;
   readonly bounds?: CountedBusBounds;
 }) {
   const { start, stop, onError, bounds } = options;
   const topics = new Map<Topic, OpenTopic<Listener, Source>>();
   const shownTopics: ReadonlyMap<Topic, CountedTopic<Listener, Source>> = topics;
-  /** Kept only if there are bounds: a set for each open stream would cost too much. */
+  /** Kept only if there are limits: a set for each open stream would cost too much. */
   const topicsByListener = bounds && new Map<Listener, Set<Topic>>();
 
   function openTopic(topic: Topic, first: Listener) {
@@ -55,10 +55,10 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
           onError(cause);
         }
       };
-      // The listeners may have left in the meantime.
+      // All listeners may have left in the meantime.
       if (topics.get(topic) !== opened) opened.stop();
     } catch (error) {
-      // Others may have opened it again in the meantime.
+      // Other listeners may have opened the topic again in the meantime.
       if (topics.get(topic) === opened) end(topic);
       throw error;
     }
@@ -79,7 +79,7 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
     open.stop();
   }
 
-  /** True once the last listener has left. */
+  /** Stops the topic once its last listener has left. */
   function end(topic: Topic) {
     for (const listener of topics.get(topic)?.listeners ?? []) unsubscribe(topic, listener);
   }
@@ -104,7 +104,7 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
       return () => unsubscribe(topic, listener);
     },
     unsubscribe,
-    /** Unsubscribes from all topics; for a bus with bounds, which keeps count of them. */
+    /** Unsubscribes from all topics. Only for a bus with limits, which keeps count of topics. */
     unsubscribeAll(listener: Listener) {
       for (const topic of topicsByListener?.get(listener) ?? []) unsubscribe(topic, listener);
     },

@@ -1,4 +1,4 @@
-// Reads and writes JSON with numbers as spelled. A double holds neither 7205759403792793601 nor 1e400, and 1.0 is written as 1.
+// Reads and writes JSON with numbers as spelled: a double cannot hold 7205759403792793601 or 1e400, and would write 1.0 as 1.
 import { randomUUID } from 'node:crypto';
 
 /** JSON text in place of a value; `writeExactJson` writes it verbatim. */
@@ -9,7 +9,7 @@ export class RawJson {
     this.text = text;
   }
 
-  /** For `JSON.stringify` outside `writeExactJson`. */
+  /** Used by `JSON.stringify` outside `writeExactJson`. */
   toJSON(): unknown {
     if (written === undefined) return JSON.parse(this.text);
     written.push(this.text);
@@ -41,10 +41,12 @@ function normalize(number: string) {
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-/** Text to insert while `writeExactJson` runs. */
+/** Texts to insert while `writeExactJson` is running. */
 let written: string[] | undefined;
 
-/** Prefix of placeholders while the engine's writer runs. Random and never sent, so that no value can contain it. */
+/**
+ * Prefix of placeholders while the engine's `JSON.stringify` is running. Random and never sent, so that no value can contain it.
+ */
 const MARK = `${randomUUID()} `;
 
 /**
@@ -76,7 +78,7 @@ export function writeExactJson(value: unknown, indent?: number): string {
     if (texts.length === 0) return json;
     let exact = '';
     let copied = 0;
-    // The placeholders appear in the order they were requested.
+    // The placeholders appear in the order in which they were requested.
     for (const [index, text] of texts.entries()) {
       const mark = `"${MARK}${index}"`;
       const at = json.indexOf(mark, copied);
@@ -104,13 +106,13 @@ export function writeMembers(object: Readonly<Record<string, unknown>>): string 
 }
 
 /**
- * In marked text, each number of at least this size is a mark: an index into a list of numbers. Numbers that are this large
- * themselves are marked, too. String marks would take seconds for hundreds of thousands of numbers.
+ * In marked text, each number of at least this size is a mark: an index into a list of numbers. Numbers that really are this large
+ * are marked as well. String marks would take seconds for hundreds of thousands of numbers.
  */
 const MARKED_AS = 'e300';
 const LEAST_MARKED = 1e300;
 
-/** The text with a mark for each such number, and the numbers in order. */
+/** Returns the text with a mark for each such number, and the numbers in order. */
 function markNumbers(text: string) {
   let marked = '';
   let copied = 0;
@@ -122,7 +124,7 @@ function markNumbers(text: string) {
       let end = at + 1;
       while (isPartOfNumber(text.charCodeAt(end))) end++;
       const number = text.slice(at, end);
-      // `JSON.stringify` would spell it differently, or it would be mistaken for a mark.
+      // `JSON.stringify` would spell the number differently, or it would be mistaken for a mark.
       if (String(Number(number)) !== number || Number(number) >= LEAST_MARKED) {
         numbers.push(new JsonNumber(number));
         marked += text.slice(copied, at) + numbers.length + MARKED_AS;
@@ -173,7 +175,7 @@ function readMarks(value: unknown, numbers: readonly JsonNumber[]): unknown {
   return top.value;
 }
 
-// The JSON text.
+// Scans JSON text.
 
 export const QUOTE = 0x22;
 export const COMMA = 0x2c;
@@ -216,7 +218,7 @@ const BACKSLASH = 0x5c;
 /** Maps each copied object to its original. */
 export type Originals = Map<unknown, unknown>;
 
-/** Values nested deeper were not parsed here or contain themselves; they are left alone. */
+/** Values nested deeper than this were not parsed here, or contain themselves; they are left alone. */
 const MAX_LEVELS = 250;
 
 /** Converts each `JsonNumber` to a plain number; returns the same value if there is none. */
@@ -226,7 +228,7 @@ export function toPlain(value: unknown, levels = MAX_LEVELS): unknown {
   return mapMembers(value, (member) => toPlain(member, levels - 1));
 }
 
-/** `toPlain` as a deep copy, which the recipient may change. */
+/** Like `toPlain`, but makes a deep copy, which the recipient may change. */
 export function copyPlain(value: unknown, originals: Originals, levels = MAX_LEVELS): unknown {
   if (value instanceof JsonNumber) return value.valueOf();
   if (typeof value !== 'object' || value === null || levels === 0) return value;
@@ -235,14 +237,14 @@ export function copyPlain(value: unknown, originals: Originals, levels = MAX_LEV
   return copy;
 }
 
-/** Several numbers of one list are equal in JavaScript, so that the original spelling is ambiguous. */
+/** Several numbers in a list are equal in JavaScript, so that their original spelling is ambiguous. */
 export class UnclearNumber extends Error {
   override readonly name = 'UnclearNumber';
 }
 
 /**
  * Reverses `copyPlain` after changes: unchanged numbers get their original spelling back. Objects are found wherever they were
- * moved, and so are numbers in a list whose length changed; everything else is matched by name and position.
+ * moved to, and so are numbers in a list whose length has changed. Everything else is matched by name and position.
  *
  * @throws UnclearNumber
  */

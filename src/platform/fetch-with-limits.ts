@@ -10,28 +10,28 @@ export interface FetchInit {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal?: AbortSignal;
-  /** For implementations that follow redirects. */
+  /** Needed by implementations that would otherwise follow redirects. */
   readonly redirect?: 'manual';
 }
 
 export interface FetchResponse {
   readonly status: number;
   readonly headers: {
-    /** Case-insensitive; repeated headers are joined. Null if absent. */
+    /** The value of a header, whose name is case-insensitive; repeated headers are joined. Null if absent. */
     get(name: string): string | null;
   };
   /**
-   * Must be read to its end or cancelled, which closes the connection; leaving a loop over it does that, too.
-   * Null if there is no body.
+   * Must be read to its end or cancelled, which closes the connection; leaving a loop over the body closes it as well. Null if
+   * there is no body.
    */
   readonly body: (AsyncIterable<Uint8Array> & { cancel(): Promise<void> }) | null;
 }
 
 interface FetchLimits {
-  /** Milliseconds for the whole exchange, body included. */
+  /** Milliseconds for the whole exchange, including the body. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
-  /** Returns redirects to the caller instead of failing; they are not followed either way. */
+  /** If true, redirects are returned to the caller instead of failing. They are not followed either way. */
   readonly acceptsRedirects?: boolean;
   /** Cancels the exchange before its timeout. */
   readonly signal?: AbortSignal | undefined;
@@ -41,14 +41,14 @@ export interface FetchedResponse extends Pick<FetchResponse, 'status' | 'headers
   readonly body: Buffer;
 }
 
-/** The server could not be reached, redirected, was too slow, or sent too much. */
+/** The server could not be reached, answered with a redirect, was too slow, or sent too much. */
 export class FetchError extends Error {
   override readonly name = 'FetchError';
 }
 
 /**
- * One request and response, bounded in time and size. Redirects are not followed: the address was configured, and a
- * redirect could lead anywhere.
+ * One request and its response, bounded in time and size. Redirects are not followed: the address was configured, and a redirect
+ * could lead anywhere.
  *
  * @throws FetchError with its cause.
  */
@@ -77,7 +77,7 @@ export async function fetchWithLimits(
 }
 
 /**
- * Reads a whole body, without a leading byte order mark (which is not part of JSON), as `fetch` does.
+ * Reads a whole body. Drops a leading byte order mark, which is not part of JSON, as `fetch` does.
  *
  * @throws the error that `refuse` creates, for a body that is too long.
  */

@@ -1,10 +1,10 @@
-// §18.2, §18.5: matches globs. `*` is any text, including none, `?` is one character; everything else is literal and
-// case-sensitive. Not translated to a regular expression, whose backtracking could take minutes.
+// §18.2, §18.5: matches globs. `*` stands for any text, including none, and `?` for one character; everything else is literal and
+// case-sensitive. Globs are not translated to regular expressions, whose backtracking could take minutes.
 
 /** Maximum length of a pattern, in characters. */
 export const MAX_GLOB_LENGTH = 512;
 
-/** Longer strings never match. */
+/** Maximum length of a matching text, in characters. Longer text never matches. */
 export const MAX_TEXT_LENGTH = 8192;
 
 export function compileGlob(pattern: string): (text: string) => boolean {
@@ -28,13 +28,13 @@ export function compileGlob(pattern: string): (text: string) => boolean {
   };
 }
 
-/** The text before the first star or question mark. */
+/** The part of the pattern before the first star or question mark. */
 export const readGlobHead = (pattern: string): string => pattern.split(/[*?]/, 1)[0] ?? '';
 
-/** True if the pattern fits some text that begins with `start`. */
+/** True if the pattern could match some text that begins with `start`. */
 export function canBegin(pattern: string, start: string): boolean {
   if (pattern.length > MAX_GLOB_LENGTH) return false;
-  // A star can match all that remains of `start`.
+  // A star can match the entire rest of `start`.
   const [first = ''] = pattern.split('*', 1);
   const head = [...first];
   const isWhole = head.length === [...pattern].length;
@@ -45,7 +45,7 @@ export function canBegin(pattern: string, start: string): boolean {
   );
 }
 
-/** End of the first match of the part after `from`, or -1. The first match is as good as any later one. */
+/** Finds the end of the part's first match at or after `from`; -1 if there is none. The first match is as good as any later one. */
 function createFinder(part: string): (text: string, from: number) => number {
   if (!part.includes('?'))
     return function findText(text, from) {
@@ -73,7 +73,7 @@ function createEndCheck(part: string): (text: string, from: number) => boolean {
   };
 }
 
-/** End of `part` if the text has it at `start`, or -1. */
+/** The end of `part` if the text contains it at `start`; otherwise -1. */
 function endAfter(text: string, start: number, part: string) {
   let at = start;
   for (const character of part) {
@@ -85,7 +85,7 @@ function endAfter(text: string, start: number, part: string) {
   return at;
 }
 
-/** True for the second half of a surrogate pair: `?` matches both halves. */
+/** True for the second half of a surrogate pair. `?` matches both halves. */
 function isInsidePair(text: string, at: number) {
   return isLow(text.charCodeAt(at)) && isHigh(text.charCodeAt(at - 1));
 }

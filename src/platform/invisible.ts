@@ -6,16 +6,19 @@
 export const IGNORABLE =
   '\\p{Default_Ignorable_Code_Point}\\p{Noncharacter_Code_Point}\\ufff9-\\ufffb';
 
-/** Blanks that Unicode does not class as spaces: the empty Braille pattern, null notehead, hieroglyph blanks, Khitan filler. */
+/**
+ * Blank characters that Unicode does not class as spaces: the empty Braille pattern, null notehead, hieroglyph blanks, Khitan
+ * filler.
+ */
 const BLANK = '\\u2800\\u{1d159}\\u{13441}\\u{13442}\\u{16fe4}';
 
-/** Adds controls, format characters, unassigned code points, line separators, and blanks. */
+/** Also includes controls, format characters, unassigned code points, line separators, and blanks. */
 export const UNSEEN = `\\p{C}\\p{Zl}\\p{Zp}${IGNORABLE}${BLANK}`;
 
-/** Variation selectors, which choose how an emoji looks: ⚠️ has one. */
+/** Variation selectors, which determine how an emoji looks: ⚠️ has one. */
 const PICTURE_FORM = '(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]';
 
-/** Characters of `unseen` that are not `allowed`. Nearly every other character is skipped by its class alone. */
+/** Matches characters of `unseen` that are not `allowed`. Nearly every other character is skipped by its class alone. */
 export const createUnseenPattern = (unseen: string, allowed = PICTURE_FORM): RegExp =>
   new RegExp(`(?=[${unseen}])(?!${allowed})[${unseen}]`, 'gu');
 
@@ -25,23 +28,23 @@ export function removeUnseen(text: string): string {
   return text.replace(unseenAnywhere, '');
 }
 
-/** Writes JSON with characters that are invisible or change the look of others as `\u` escapes. */
+/** Writes a value as JSON, with characters that are invisible or change the look of others as `\u` escapes. */
 export const toVisibleJson = (value: unknown): string => escapeInvisible(JSON.stringify(value));
 
-/** The same for JSON text that contains line feeds. */
+/** Like `toVisibleJson`, for JSON text that contains line feeds. */
 export function escapeInvisible(json: string): string {
   invisible ??= createUnseenPattern(`${UNSEEN}\\p{Zs}`, `[\\n ]|${PICTURE_FORM}`);
   return json.replace(invisible, escapeUnits);
 }
 
-/** The same for text that must not be mistaken for any other: everything but ASCII is escaped. */
+/** Like `toVisibleJson`, for text that must not be mistaken for any other: escapes everything but ASCII. */
 export const toAsciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(/[^\x20-\x7e]/gu, escapeUnits);
 
 // Compiled on first use: each takes milliseconds, which would delay startup.
 
 let unseenAnywhere: RegExp | undefined;
-/** Includes unusual spaces; excludes line feeds. */
+/** Also matches unusual spaces, but not line feeds. */
 let invisible: RegExp | undefined;
 
 const escapeUnits = (character: string) =>

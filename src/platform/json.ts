@@ -32,7 +32,7 @@ export const isObject = (value: unknown): value is JsonObject =>
 export const isStringArray = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
 
-/** Freezes plain data at every depth, so that no user of a shared value can change it. */
+/** Freezes plain data at every depth, so that no user of a shared value can change that value. */
 export function freezeDeep<T>(value: T): T {
   if (typeof value === 'object' && value !== null) {
     for (const member of Object.values(value)) freezeDeep(member);
@@ -80,7 +80,7 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Undefined unless every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */
+/** Undefined unless every `%` in the text begins an encoded character (RFC 3986 §2.1) in UTF-8. */
 export function decodePercent(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
@@ -89,19 +89,19 @@ export function decodePercent(text: string): string | undefined {
   }
 }
 
-// Bounds on JSON text, checked before it is parsed.
+// Limits on JSON text, checked before it is parsed.
 
 /** Maximum depth and size of JSON text. */
 interface JsonBounds {
-  /** Nested arrays and objects. */
+  /** Maximum nesting of arrays and objects. */
   readonly levels: number;
-  /** Objects, arrays, strings, numbers, `true`, `false` and `null`, not counting member names. */
+  /** Maximum number of objects, arrays, strings, numbers, `true`, `false` and `null`, not counting member names. */
   readonly values: number;
 }
 
 /**
- * The first bound that JSON text exceeds. Checked before parsing: many small values cost far more memory and time than their
- * text, and recursion over a deep value overflows the stack (RFC 8259 §9 lets parsers set limits). Meaningless for invalid JSON.
+ * The first limit that JSON text exceeds. Checked before parsing: many small values cost far more memory and time than their text,
+ * and recursion over a deep value overflows the stack (RFC 8259 §9 lets parsers set limits). Meaningless for invalid JSON.
  */
 export function findExceededBound(
   text: string,
@@ -128,8 +128,8 @@ export function findExceededBound(
 }
 
 /**
- * True if the text has at least `count` opening brackets, in strings or not: most documents have too few to be deep. `indexOf` is
- * many times faster than checking each character.
+ * True if the text has at least `count` opening brackets, in strings or elsewhere. Most documents have too few to be deep, and
+ * `indexOf` is many times faster than checking each character.
  */
 function hasOpeners(text: string, count: number) {
   let left = count;
@@ -145,8 +145,7 @@ function hasOpeners(text: string, count: number) {
 }
 
 /**
- * True if any object in JSON text repeats a member name, in whatever spelling: parsers differ in which one they use
- * (RFC 8259 §4).
+ * True if any object in JSON text repeats a member name, in any spelling: parsers differ in which member they use (RFC 8259 §4).
  */
 export function hasRepeatedNames(text: string): boolean {
   /** Names seen in each enclosing object, outermost first; undefined for an array. */
@@ -173,10 +172,10 @@ export function hasRepeatedNames(text: string): boolean {
   return false;
 }
 
-// Notes: facts attached to a value, in addition to its members. Copies do not have them: a changed value is a new one without
-// notes.
+// Notes: facts attached to a value in addition to its members. Copies do not have them, so a changed value, which is a new one, has
+// no notes.
 
-/** The constructor returns its argument, so that the private field of a subclass is added to that very value. */
+/** The constructor returns its argument, so the private field of a subclass is added to that very value. */
 class Given {
   constructor(value: object) {
     // biome-ignore lint/correctness/noConstructorReturn: adds a private field to the value.
@@ -209,7 +208,7 @@ export function createNote<Content>(): ValueNote<Content> {
   };
 }
 
-// Serialized JSON that is forwarded as received, or cached, so that it is not serialized again.
+// Serialized JSON that is cached, or forwarded as received, so that it is not serialized again.
 
 /**
  * Text, or UTF-8 bytes in consecutive pieces: large bodies are not copied if they arrived in several pieces, or if text is
@@ -227,8 +226,8 @@ export const surround = (before: string, content: Written, behind: string): Writ
     : [Buffer.from(before), ...content, Buffer.from(behind)];
 
 /**
- * Adds members such as `"a":1` before and after those of a serialized object, which must not be empty nor have these names.
- * Undefined if anything surrounds its braces.
+ * Adds members such as `"a":1` before and after those of a serialized object, which must not be empty or have these names.
+ * Undefined if there is anything outside its braces.
  */
 export function addMembers(object: Written, before: string, behind: string): Written | undefined {
   const isText = typeof object === 'string';
@@ -240,7 +239,7 @@ export function addMembers(object: Written, before: string, behind: string): Wri
   return surround(`{${before},`, members, `,${behind}}`);
 }
 
-// RFC 8785: canonical JSON, so that equal values have equal hashes. Numbers of exact values keep their spelling.
+// RFC 8785: canonical JSON, so that equal values have equal hashes. Exact numbers keep their spelling.
 
 /**
  * Sorts members by the UTF-16 code units of their names, and writes numbers and strings as ECMAScript does (RFC 8785 §3.2.2).
@@ -262,15 +261,15 @@ export function toCanonicalJson(value: unknown, levels = MAX_LEVELS): string {
   return `{${members.join(',')}}`;
 }
 
-/** SHA-256 of a value in hex, the same for each spelling of it. @throws RangeError like `toCanonicalJson`. */
+/** SHA-256 of a value in hex, which is the same for each spelling of the value. @throws RangeError like `toCanonicalJson`. */
 export const digestJson = (value: unknown): string => hash('sha256', toCanonicalJson(value), 'hex');
 
-/** Deeper than any schema; keeps a server's value from overflowing the stack. */
+/** Deeper than any schema, but keeps a server's value from overflowing the stack. */
 const MAX_LEVELS = 200;
 
 /** True if canonical JSON contains a lone surrogate, which servers interpret differently. */
 export const hasHalfCharacters = (canonical: string): boolean =>
   HALF_CHARACTER.test(canonical.replaceAll('\\\\', ''));
 
-/** Surrogate pairs are never escaped. */
+/** Matches only lone surrogates, since pairs are never escaped. */
 const HALF_CHARACTER = /\\ud[89a-f]/;

@@ -1,4 +1,4 @@
-// Loads packages on first use, for those that few configurations need and that synchronous code calls.
+// Loads packages on first use: those that few configurations need, and that synchronous code calls.
 import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);

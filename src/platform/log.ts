@@ -17,13 +17,13 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export const LOG_FORMATS = ['json', 'text'] as const;
 
-/** A log line: a message that tells operators what to do, and its fields. */
+/** Writes log lines: a message that tells operators what to do, and its fields. */
 export interface Log {
   error(message: string, facts?: Facts): void;
   warn(message: string, facts?: Facts): void;
   info(message: string, facts?: Facts): void;
   debug(message: string, facts?: Facts): void;
-  /** True if lines of this level are written; checked where fields are costly to compute. Absent: all levels are. */
+  /** True if lines of this level are written; checked where fields are costly to compute. If absent, all levels are written. */
   isWritten?(level: LogLevel): boolean;
 }
 
@@ -44,7 +44,7 @@ export function createLog(
     readonly format?: (typeof LOG_FORMATS)[number];
     /** Default: standard output. */
     readonly destination?: DestinationStream;
-    /** Written with each line to tell several processes apart. */
+    /** Written with each line, to tell several processes apart. */
     readonly origin?: { readonly worker: number };
   } = {},
 ): Log {
@@ -77,10 +77,10 @@ export function createLog(
   };
 }
 
-/** Lines not yet read. */
+/** Maximum bytes of lines that have not been read yet. */
 const MAX_WAITING_BYTES = 1_310_720;
 
-/** Lines that the output cannot take are lost, and counted in the next line that it takes. */
+/** Lines that the output cannot accept are lost, and counted in the next line that it accepts. */
 function createStandardDestination(): DestinationStream {
   let lostLines = 0;
 
@@ -103,7 +103,8 @@ const renderLoss = (lostLines: number) =>
   `${JSON.stringify({ level: 'warn', time: new Date(systemClock.now()).toISOString(), lostLines, msg: 'Nobody read standard output for a while, and lines of this log are lost.' })}\n`;
 
 /**
- * The messages of an error and its causes ("the key set cannot be used: connect ECONNREFUSED …"), without stacks; safe for pages.
+ * The messages of an error and its causes ("the key set cannot be used: connect ECONNREFUSED …"), without stacks; safe to show on
+ * pages.
  */
 export function describeCause(cause: unknown): string {
   const messages: string[] = [];
@@ -122,7 +123,7 @@ export function describeCause(cause: unknown): string {
 
 const MARKS: Readonly<Record<string, string>> = { error: '✗', warn: '!', info: '·', debug: ' ' };
 
-/** Renders a JSON line as text: local time, a mark for the level, the message, and the fields that it does not repeat. */
+/** Renders a JSON line as text: local time, a mark for the level, the message, and the fields that the message does not repeat. */
 function renderLogText(json: string) {
   const line: unknown = JSON.parse(json);
   if (!isObject(line)) return json;
@@ -148,14 +149,14 @@ const quoteFact = (fact: unknown) =>
 
 const PLAIN = /^[^\s"'`,()=\\]+$/;
 
-// Writes lines to a pipe, socket or terminal. A slow reader must not stop the gateway: lines wait here up to a bound, and
-// further ones are refused.
+// Writes lines to a pipe, socket or terminal. A slow reader must not stop the gateway: lines are queued up to a limit, and further
+// lines are refused.
 
 export type LineOutput = ReturnType<typeof createLineOutput>;
 
 interface WaitingLine {
   bytes: Uint8Array;
-  /** Partly written: the rest must follow. */
+  /** True if the line is partly written: the rest must follow. */
   hasBegun: boolean;
   readonly settle?: (error?: unknown) => void;
 }
@@ -163,12 +164,12 @@ interface WaitingLine {
 const RETRY_MS = 20;
 const MAX_WAIT_MS = 1000;
 
-/** Expects a non-blocking `fd`; with a blocking one nothing ever waits here. */
+/** `fd` should be non-blocking; with a blocking one, nothing is ever queued. */
 export function createLineOutput(fd: number, clock: Clock) {
   let waiting: WaitingLine[] = [];
   let waitingBytes = 0;
 
-  /** Number of bytes the system accepted: 0 while its buffer is full. */
+  /** Returns the number of bytes that the system accepted: 0 while its buffer is full. */
   function tryWrite(bytes: Uint8Array) {
     try {
       return writeSync(fd, bytes);
@@ -218,7 +219,7 @@ export function createLineOutput(fd: number, clock: Clock) {
         first.settle?.();
       }
     } catch (error) {
-      // The reader is gone.
+      // The reader no longer exists.
       const lost = waiting;
       waiting = [];
       waitingBytes = 0;
@@ -226,7 +227,7 @@ export function createLineOutput(fd: number, clock: Clock) {
     }
   }
 
-  /** Removes the line from the queue, so that it is not written after its caller was told that the write failed. */
+  /** Removes the line from the queue, so that it is not written after its caller was told that it failed. */
   function giveUp(line: WaitingLine) {
     if (!line.hasBegun && waiting.includes(line)) {
       waiting = waiting.filter((other) => other !== line);
@@ -237,9 +238,9 @@ export function createLineOutput(fd: number, clock: Clock) {
 
   return {
     /**
-     * Returns at once. Up to `maxWaitingBytes` wait while the reader is slow.
+     * Returns at once. While the reader is slow, up to `maxWaitingBytes` are queued.
      *
-     * @throws Error if the buffer is full, or the system's error.
+     * @throws Error if the queue is full, or the system's error.
      */
     write(line: string, maxWaitingBytes: number) {
       writeOrWait(line, maxWaitingBytes);
@@ -259,7 +260,7 @@ export function createLineOutput(fd: number, clock: Clock) {
       const stop = clock.after(MAX_WAIT_MS, () => giveUp(rest));
       return written.finally(stop);
     },
-    /** Blocks until the reader has caught up, for a second at most; for the end of the process. */
+    /** Blocks until the reader has caught up, for a second at most. For use when the process ends. */
     flush() {
       for (let waited = 0; waiting.length > 0 && waited < MAX_WAIT_MS; waited += RETRY_MS) {
         writeWaiting();

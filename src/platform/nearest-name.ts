@@ -1,12 +1,12 @@
 // Suggests the known name closest to a mistyped one.
 
-/** Longer names are not typos, and comparing costs the product of the lengths. */
+/** A longer name is unlikely to be a typo, and comparing names costs the product of their lengths. */
 const MAX_LENGTH = 64;
-/** Maximum edits of a typo; each costs time with every name of a long list. */
+/** Maximum edits of a typo: each further edit costs time with every name of a long list. */
 const MAX_MISTAKES = 5;
 
 /**
- * The known name closest to `name`, or undefined. Ignores letter case and separators (`max_results` is `maxResults`); up to a
+ * The known name closest to `name`, or undefined. Ignores letter case and separators (`max_results` equals `maxResults`); up to a
  * third of the characters may differ, at most five.
  */
 export function findNearestName(name: string, knownNames: readonly string[]): string | undefined {
@@ -22,7 +22,7 @@ export function findNearestName(name: string, knownNames: readonly string[]): st
   return nearest;
 }
 
-/** A sentence to append, or an empty string if no known name is close. */
+/** A sentence to append to a message; empty if no known name is close. */
 export function suggestName(
   name: string,
   known: readonly string[],
@@ -32,7 +32,10 @@ export function suggestName(
   return nearest === undefined ? '' : ` Did you mean ${show(nearest)}?`;
 }
 
-/** The number of edits between the two names; Infinity if they are not similar, or if it exceeds `least`, the fewest so far. */
+/**
+ * The number of edits between the two names; Infinity if the names are not similar, or need more than `least` edits, the fewest so
+ * far.
+ */
 type JudgeLikeness = (candidate: string, least: number) => number;
 
 /** Undefined for a name that cannot be a typo. */
@@ -48,10 +51,13 @@ export function createJudgeLikeness(name: string): JudgeLikeness | undefined {
   };
 }
 
-/** Letters that share a slot count as the same, which can only overestimate what two names have in common. */
+/**
+ * Number of slots for counting letters. Letters that share a slot count as the same letter, which can only overestimate how much
+ * two names have in common.
+ */
 const PLACES = 256;
 
-/** `computeEditDistance` for many strings of which few are close. */
+/** `computeEditDistance` for many strings, few of which are close. */
 export function createCountEdits(wanted: string): (text: string, most: number) => number {
   const counts = new Uint8Array(PLACES);
   for (let index = 0; index < wanted.length; index += 1) {
@@ -62,7 +68,7 @@ export function createCountEdits(wanted: string): (text: string, most: number) =
 
   return function countEdits(text, most) {
     if (Math.abs(wanted.length - text.length) > most) return Number.POSITIVE_INFINITY;
-    // Counting common letters, in any order, rules out nearly all of a long list: each other letter takes an edit.
+    // Counting common letters, in any order, rules out nearly all of a long list: each letter that is not in common takes an edit.
     left.set(counts);
     let shared = 0;
     for (let index = 0; index < text.length; index += 1) {
@@ -79,11 +85,11 @@ export function createCountEdits(wanted: string): (text: string, most: number) =
 
 const normalize = (name: string) => name.toLowerCase().replace(/[_\-. ]/g, '');
 
-// Restricted Damerau–Levenshtein distance: insertion, deletion, substitution, transposition of neighbours.
+// Restricted Damerau–Levenshtein distance: insertion, deletion, substitution, transposition of adjacent letters.
 
 /**
- * Infinity for more than `most` edits, which shows long before all letters are compared. Only the part of each row within `most` of
- * the diagonal is computed: all cells outside exceed it.
+ * Infinity for more than `most` edits, which often shows long before all letters are compared. Only cells within `most` of the
+ * diagonal are computed in each row: all others exceed it.
  */
 export function computeEditDistance(one: string, other: string, most: number): number {
   const band = Math.min(most, Math.max(one.length, other.length));

@@ -1,4 +1,4 @@
-// Remembers the source text of parsed values, so that a value is forwarded as that text, with numbers as spelled.
+// Remembers the source text of parsed values, so that a value can be forwarded as that text, with numbers as spelled.
 
 import { addExactNumbers, parseExactJson, RawJson, toPlain, writeExactJson } from './exact-json.ts';
 import {
@@ -14,7 +14,7 @@ import {
 import { joinPieces } from './pieces.ts';
 import { cutJson, cutMembers, type JsonPath, spliceJson } from './splice-json.ts';
 
-/** Text and path of a value. The text is searched only when the value is forwarded. */
+/** The text that contains a value, and the value's path. The text is searched only when the value is forwarded. */
 interface Source {
   text: string;
   path: JsonPath;
@@ -38,7 +38,7 @@ export function noteMembers(value: unknown, text: string, path: JsonPath): void 
   }
 }
 
-/** Records the text of a value that consists of some members of the one at the path. */
+/** Records the text of a value that consists of some members of the value at the path. */
 export function noteParts(value: JsonObject, text: string, path: JsonPath): void {
   const parts = [...cutMembers(text, path)].filter(([name]) => Object.hasOwn(value, name));
   const members = parts.map(([name, cut]) => `${JSON.stringify(name)}:${cut}`);
@@ -51,8 +51,8 @@ export function forgetSource(value: object): void {
 }
 
 /**
- * The text of the value, if known. Text with a repeated member name is serialized again, since parsers differ in which one they
- * use (RFC 8259 §4), and only one of them was checked here.
+ * The text of the value, if known. Text with a repeated member name is serialized again: parsers differ in which member they use
+ * (RFC 8259 §4), and only one was checked here.
  */
 export function findText(value: object): string | undefined {
   const written = findWritten(value);
@@ -72,13 +72,13 @@ function cutText({ text, path }: Source) {
   return cut !== undefined && hasRepeatedNames(cut) ? writeExactJson(parseExactJson(cut)) : cut;
 }
 
-/** Fast path, since most clients write like `JSON.stringify`. Undefined if the text has to be scanned. */
+/** Fast path, since most clients write JSON like `JSON.stringify`. Undefined if the text has to be scanned. */
 function findUsualText(value: object, { text, path }: Source): string | undefined {
   const name = path.at(-1);
   if (typeof name !== 'string') return undefined;
   const quoted = `"${name}"`;
   const start = text.indexOf(quoted);
-  // The quoted name occurs once, and nothing is written with `\u`: so no other member can have it.
+  // The quoted name occurs once, and nothing is written with `\u`, so no other member can have it.
   if (start === -1 || text.includes(quoted, start + 1) || text.includes('\\u')) return undefined;
   const written = JSON.stringify(value);
   return text.startsWith(`:${written}`, start + quoted.length) ? written : undefined;
@@ -102,7 +102,7 @@ export function toRawJson<Value extends object>(value: Value): Value | RawJson {
   return text === undefined ? value : new RawJson(text);
 }
 
-/** Replaces members with their text: all if the text of the value is known, otherwise each object whose text is. */
+/** Replaces members with their text: all members if the value's text is known, otherwise each object whose text is known. */
 export function toRawMembers(value: JsonObject): JsonObject {
   const parts = cutMembers(findText(value) ?? '', []);
   return Object.fromEntries(
@@ -114,7 +114,7 @@ export function toRawMembers(value: JsonObject): JsonObject {
   );
 }
 
-/** Converts an exact value to plain numbers and notes its text; the same value if no number would be lost. */
+/** Converts an exact value to plain numbers and notes its text. Returns the same value if no number would be lost. */
 export function toNoted(exact: JsonObject): JsonObject {
   const plain = toPlain(exact);
   if (plain === exact || !isObject(plain)) return exact;
@@ -122,7 +122,7 @@ export function toNoted(exact: JsonObject): JsonObject {
   return plain;
 }
 
-/** Notes the text of each list entry that would lose a number. */
+/** Notes the text of each list entry in which a number would be lost. */
 export function noteEntries(plain: readonly unknown[], exact: unknown): void {
   if (plain === exact || !Array.isArray(exact)) return;
   for (const [index, entry] of plain.entries()) {
@@ -132,11 +132,11 @@ export function noteEntries(plain: readonly unknown[], exact: unknown): void {
   }
 }
 
-// Edits values, keeping the text of everything else.
+// Edits values, and keeps the text of everything else.
 
 export interface ValueEdit {
   readonly path: JsonPath;
-  /** Maps the JSON at the path to its replacement. Absent: the value is removed. */
+  /** Maps the JSON at the path to its replacement. If absent, the value is removed. */
   readonly rewrite?: ((json: string) => string) | undefined;
 }
 

@@ -1,22 +1,22 @@
-// Locates the package's own files: below src/ in tests, below dist/ once built. The build bundles files, so that a path
-// relative to the calling file would not hold.
+// Locates the package's own files: below src/ in tests, below dist/ once built. The build bundles files, so a path relative to the
+// calling file would be wrong.
 
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { parseObject } from './json.ts';
 
-/** Ends with a slash. The path is the same from src/platform/ and from dist/chunks/. */
+/** The package's folder, with a trailing slash. The path is the same from src/platform/ and from dist/chunks/. */
 export const PACKAGE_ROOT = new URL('../../', import.meta.url);
 
 const ending = extname(import.meta.url);
 
-/** src/ or dist/, ending with a slash. */
+/** The folder src/ or dist/, with a trailing slash. */
 export const CODE_FOLDER = new URL(ending === '.ts' ? 'src/' : 'dist/', PACKAGE_ROOT);
 
-/** A module loaded by URL; scripts/build.mjs must list it as an entry. */
+/** The URL of a module that is loaded by URL; scripts/build.mjs must list the module as an entry. */
 export const getModuleUrl = (name: string): URL => new URL(`${name}${ending}`, CODE_FOLDER);
 
-// §9: name and version come from the package configuration.
+// §9: name and version come from package.json.
 const manifest = parseObject(readFileSync(new URL('package.json', PACKAGE_ROOT)));
 
 function readManifest(member: 'name' | 'version') {

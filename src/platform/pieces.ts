@@ -1,4 +1,4 @@
-// Bytes in consecutive pieces: as they are received, joined, cut and freed.
+// Handles bytes in consecutive pieces, which are received, joined, cut and freed.
 import { MessageChannel } from 'node:worker_threads';
 import { openWorkspace } from './scan/scan-json.ts';
 
@@ -20,14 +20,14 @@ export function joinPieces(pieces: readonly Uint8Array[]): Buffer {
 export const countBytes = (pieces: readonly Uint8Array[]) =>
   pieces.reduce((sum, piece) => sum + piece.length, 0);
 
-/** The same bytes, not copied. */
+/** The same bytes as a Buffer, without copying. */
 export const toBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
   Buffer.from(buffer, byteOffset, byteLength);
 
-/** Bytes of which a part is of the same class: a `Buffer` stays one. */
+/** Bytes whose parts are of the same class: parts of a `Buffer` are Buffers. */
 type Sliceable<Piece> = { subarray(start: number, end: number): Piece } & Uint8Array;
 
-/** Drops `start` bytes at the start and `end` bytes at the end. None of the pieces that are left is empty. */
+/** Drops `start` bytes at the start and `end` bytes at the end. No empty pieces remain. */
 export function cutPieces<Piece extends Sliceable<Piece>>(
   pieces: readonly Piece[],
   start: number,
@@ -46,12 +46,12 @@ export function cutPieces<Piece extends Sliceable<Piece>>(
   return cut;
 }
 
-/** UTF-8 byte order mark: not part of the text, and not allowed in JSON (RFC 8259 §8.1). */
+/** The UTF-8 byte order mark: not part of the text, and not allowed in JSON (RFC 8259 §8.1). */
 const MARK = [0xef, 0xbb, 0xbf] as const;
 
-/** The pieces without the mark at their start; the same array without one. */
+/** The pieces without a byte order mark at their start; the same array if there is none. */
 export function dropByteOrderMark<Piece extends Sliceable<Piece>>(pieces: readonly Piece[]) {
-  // Fast path: nearly no text has one.
+  // Fast path: hardly any text begins with a mark.
   if (pieces[0]?.[0] !== MARK[0]) return pieces;
   const starts = pieces.slice(0, MARK.length).map((piece) => piece.subarray(0, MARK.length));
   const head = Buffer.concat(starts);
@@ -64,7 +64,7 @@ export type GrowingBuffer = ReturnType<typeof createGrowingBuffer>;
 /** Minimum growth in bytes. */
 const STEP_BYTES = 4096;
 
-/** Takes at most twice the bytes; keeping many small pieces would take far more. */
+/** Takes at most twice the memory of the bytes; many small pieces would take far more. */
 export function createGrowingBuffer() {
   let buffer: Buffer | undefined;
   let length = 0;
@@ -96,17 +96,17 @@ export function createGrowingBuffer() {
   };
 }
 
-/** Pieces that are kept as received, whatever their size; further ones are if they are at least this large. */
+/** This many pieces are kept as received, whatever their size; further pieces only if they are at least `LARGE_BYTES` long. */
 const MAX_SMALL_PIECES = 16;
 const LARGE_BYTES = 8192;
 
-/** Pieces as received, except that many small ones are copied into one: small buffers would take more memory than their bytes. */
+/** Pieces as received, except that many small pieces are copied into one: small buffers take more memory than their bytes. */
 export class PieceList {
   byteLength = 0;
   private pieces: Buffer[] = [];
-  /** Small pieces after these. */
+  /** Small pieces that follow `pieces`. */
   private rest: GrowingBuffer | undefined = undefined;
-  /** Pieces that keep no larger chunk in memory. */
+  /** The number of pieces that keep no larger chunk in memory. */
   private released = 0;
 
   add(piece: Buffer): void {
@@ -144,27 +144,30 @@ export class PieceList {
 }
 
 /**
- * The pieces, with copies of those that are no more than half of a chunk: a part keeps its whole chunk in memory. So no two
- * messages keep parts of the same chunk.
+ * The pieces, but with copies of those that make up no more than half of a chunk, since a part keeps its whole chunk in memory. So
+ * no two messages keep parts of the same chunk.
  */
 export const releaseChunks = <Piece extends Uint8Array>(
   pieces: readonly Piece[],
 ): (Piece | Buffer)[] =>
   pieces.map((piece) => (2 * piece.length <= piece.buffer.byteLength ? copyPiece(piece) : piece));
 
-/** Not from the pool of Node.js, which is a chunk, too. */
+/** Copies without Node.js's buffer pool, which is a chunk as well. */
 function copyPiece(piece: Uint8Array): Buffer {
   const copy = Buffer.allocUnsafeSlow(piece.length);
   copy.set(piece);
   return copy;
 }
 
-// Received bodies are freed as soon as they were passed on. Left to garbage collection, the bodies received between two
-// collections of the young generation make V8 collect the old one instead, with pauses for all calls (docs/decisions/0022).
+// Frees received bodies as soon as they have been passed on. Left to garbage collection, the bodies received between two
+// collections of the young generation make V8 collect the old generation instead, with pauses for all calls (docs/decisions/0022).
 
 const RECEIVED = Symbol('received');
 
-/** Allocates memory for received bytes, which `freeReceived` may free unless they are few: these share memory with others. */
+/**
+ * Allocates memory for received bytes. `freeReceived` may free it, except if it is small: small allocations share memory with
+ * others.
+ */
 export function allocateReceived(bytes: number): Buffer {
   if (bytes < LARGE_BYTES) return Buffer.allocUnsafe(bytes);
   const buffer = Buffer.allocUnsafeSlow(bytes);
@@ -172,7 +175,7 @@ export function allocateReceived(bytes: number): Buffer {
   return buffer;
 }
 
-/** A closed port discards what is transferred to it (HTML §9.4.4), in a fifth of the time of `structuredClone`. */
+/** A closed port discards everything that is transferred to it (HTML §9.4.4), in a fifth of the time of `structuredClone`. */
 const closedPort = openClosedPort();
 
 function openClosedPort() {
@@ -182,8 +185,8 @@ function openClosedPort() {
 }
 
 /**
- * Frees the memory of received bytes; other pieces stay as they are. No view of it can be read from then on, so that nobody ever
- * gets what the memory is used for next.
+ * Frees the memory of received bytes; other pieces stay as they are. No view of the memory can be read afterwards, so nobody ever
+ * sees the data for which it is used next.
  */
 export function freeReceived(pieces: readonly Uint8Array[]): void {
   const buffers = new Set<ArrayBuffer>();

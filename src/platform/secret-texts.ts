@@ -1,4 +1,4 @@
-// Finds and redacts secrets in text from others before it is shown.
+// Finds and redacts secrets in untrusted text before it is shown.
 
 /** Matches names of variables, headers, options and parameters that hold secrets. */
 const SECRET_NAME =
@@ -28,16 +28,16 @@ const NESTED = /^(-{1,2}[\w-]{1,100}=)(.+)$/s;
 /** `"apiKey": "…"` in a JSON argument. */
 const JSON_MEMBER = /"([^"\\]{1,100})"\s*:\s*"((?:[^"\\]|\\.)+)"/dgs;
 
-/** `scheme://user:password@host`; user info without a colon is a secret, too. */
+/** `scheme://user:password@host`; user info without a colon is a secret as well. */
 const USER_INFO = /[a-z][a-z0-9+.-]{0,30}:\/\/(?:([^\s/?#@:]*):)?([^\s/?#@]+)@/dgi;
 
 const PARAMETER = /[?&;#]([^\s=&;#]{1,100})=([^\s&;#]+)/dg;
 
-/** Part of a string that looks like a secret. */
+/** A part of a string that looks like a secret. */
 interface SecretPart {
   readonly start: number;
   readonly end: number;
-  /** The name it was given, such as `--api-key` or `token`. */
+  /** The name that goes with the value, such as `--api-key` or `token`. */
   readonly name: string;
 }
 
@@ -51,7 +51,7 @@ export const replaceSecretsOfCommand = (
   replace: (secret: string, name: string) => string,
 ): string => mapWords(command, (word, before) => replaceSecrets(word, before, replace));
 
-/** True for remaining text that resembles a token: `Bearer …`, or a long word of letters and several digits. */
+/** True if remaining text resembles a token: `Bearer …`, or a long word of letters and several digits. */
 export const looksLikeSecret = (text: string): boolean =>
   LIKE_SECRET.test(text.replace(/\$\{[^}]*\}/g, ' '));
 
@@ -64,7 +64,7 @@ const findInArgument = (text: string, before: string | undefined): readonly stri
     return [value, decode(value)];
   });
 
-/** A command that is safe to show: it may contain arguments. */
+/** A command in a form that is safe to show, even if it contains arguments. */
 export const hideSecretArguments = (command: string): string =>
   mapWords(command, (word, before) =>
     findInArgument(word, before).reduce((shown, secret) => shown.replaceAll(secret, '…'), word),
@@ -94,7 +94,7 @@ export function replaceSecrets(
   return replaced + text.slice(end);
 }
 
-/** In order and without overlaps: a token may match both by name and by format. */
+/** In order and without overlaps, since a token may match both by name and by format. */
 function joinOverlaps(parts: readonly SecretPart[]): readonly SecretPart[] {
   const joined: SecretPart[] = [];
   for (const part of [...parts].sort((a, b) => a.start - b.start || b.end - a.end)) {
@@ -134,7 +134,7 @@ function findNested(text: string): readonly SecretPart[] {
   }));
 }
 
-/** Expects an expression whose first group is a name and whose second is a value. */
+/** Expects a match whose first group is a name and whose second group is a value. */
 function findPart(match: RegExpMatchArray | null): readonly SecretPart[] {
   const name = match?.[1] ?? '';
   return match !== null && isSecretName(name) ? locateValue(match, name) : [];
@@ -157,8 +157,8 @@ function decode(text: string) {
   }
 }
 
-// Strips URIs for log lines, the audit log, traces and pages: passwords stand in the user info, arguments and keys in query
-// and fragment. URI parsers disagree on malformed URIs: whatever any of them could take for these parts is removed.
+// Strips URIs for log lines, the audit log, traces and pages: user info contains passwords, query and fragment contain arguments
+// and keys. URI parsers disagree about malformed URIs, so everything that any of them could take for these parts is removed.
 
 /** Start of query or fragment: plain, percent-encoded (repeatedly), or of a URI template. */
 const QUERY = /\{?(?:[?#]|%(?:25)*(?:3f|23)).*$/is;
@@ -178,10 +178,10 @@ export function stripUri(uri: string): string {
   return told.slice(0, start) + told.slice(start + findHost(told.slice(start)));
 }
 
-/** Index after the user info, or 0. */
+/** Index after the user info; 0 without one. */
 function findHost(text: string) {
   const [authority = ''] = /^[^/\\]*/.exec(text) ?? [];
-  // A port is digits; anything else after a colon is the start of a password that contains a slash.
+  // A port consists of digits; anything else after a colon is the start of a password that contains a slash.
   const hasPort = /^(?:\[[^\]]*\]|[^:]*)(?::\d*)?$/.test(authority);
   const end = hasPort ? authority.length : text.length;
   const last = [...text.slice(0, end).matchAll(AT)].at(-1);
@@ -192,8 +192,8 @@ function findHost(text: string) {
 const URI_IN_TEXT = /(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*:[^\s"\\]+|(?<![:\w])\/\/[^\s"\\]+/gi;
 
 /**
- * Strips the URIs in text from others, such as a server's message. URIs without slashes lose only their query:
- * `name:ada@example.com` is usually not a URI.
+ * Strips the URIs in untrusted text, such as a server's message. URIs without slashes lose only their query: `name:ada@example.com`
+ * is usually not a URI.
  */
 export const stripUrisIn = (text: string): string =>
   /[?#@%]/.test(text) ? text.replace(URI_IN_TEXT, stripWord) : text;

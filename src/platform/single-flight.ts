@@ -19,12 +19,12 @@ export function createSingleFlight<Key, Value>() {
   };
 }
 
-// Waits for a decision made by another request, on this replica or another.
+// Waits for a decision that another request makes, on this replica or another.
 
 interface Waiting<Outcome> {
-  /** Reads the decision; undefined while there is none. Called again after a rejection: the store may recover. */
+  /** Reads the decision; undefined while there is none. Called again after a rejection, since the store may recover. */
   look(): Promise<Outcome | undefined>;
-  /** Calls back when there may be a decision; returns a function that unsubscribes. */
+  /** Calls `check` when there may be a decision; returns a function that unsubscribes. */
   listen(check: () => void): () => void;
   /** Outcome of a wait that timed out or was cancelled. */
   readonly late: Outcome;
@@ -34,7 +34,7 @@ interface Waiting<Outcome> {
   readonly clock: Clock;
 }
 
-/** Poll interval, since messages between replicas may be lost. */
+/** Poll interval, needed because messages between replicas may be lost. */
 const POLL_MS = 2000;
 
 export function waitForOutcome<Outcome>(waiting: Waiting<Outcome>): Promise<Outcome> {
@@ -73,8 +73,8 @@ export function waitForOutcome<Outcome>(waiting: Waiting<Outcome>): Promise<Outc
   });
 }
 
-// Queues messages, in order, until the data that determines if they may be forwarded has been loaded: when a message arrives,
-// at most once a second.
+// Queues messages, in order, until the data that decides about forwarding them has been loaded. Loads it when a message arrives, at
+// most once a second.
 
 const FRESH_MS = 1_000;
 /** Maximum queue size as JSON; further messages are dropped. */
@@ -82,15 +82,15 @@ const MAX_WAITING_CHARACTERS = 131_072;
 
 interface Lesson<Known> {
   readonly askedAt: number;
-  /** Undefined if loading failed. */
+  /** The data that was loaded; undefined if loading failed. */
   readonly learnt: readonly Known[];
 }
 
 export function createPassWhenKnown<Message, Known>(options: {
   readonly clock: Clock;
-  /** If loading rejects, messages are dropped until the next attempt is due. */
+  /** Loads the data. If it rejects, messages are dropped until the next attempt is due. */
   learn(): Promise<Known>;
-  /** True if data loaded less than a second ago is still valid; absent, it always is. */
+  /** True if data loaded less than a second ago is still valid; if absent, such data is always valid. */
   holds?(known: Known): boolean;
   pass(message: Message, known: Known): void;
 }): (message: Message) => void {

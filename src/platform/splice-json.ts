@@ -1,5 +1,5 @@
-// Finds, removes and replaces parts of JSON text, leaving the rest as written. For text that was parsed successfully: results
-// for invalid or overly deep JSON are meaningless.
+// Finds, removes and replaces parts of JSON text, and leaves the rest as written. The text must have been parsed successfully:
+// results for invalid or overly deep JSON are meaningless.
 import {
   CLOSE_ARRAY,
   CLOSE_OBJECT,
@@ -18,13 +18,13 @@ export type JsonPath = readonly (string | number)[];
 
 export interface JsonEdit {
   readonly path: JsonPath;
-  /** The replacement. Absent: the member or entry is removed. */
+  /** The replacement. If absent, the member or entry is removed. */
   readonly json?: string;
 }
 
 /**
- * Applies the edits. Array indexes are those before the edits. A path that leads nowhere changes nothing; one to a repeated
- * member changes each. An edit inside a part that another edit removes or replaces has no effect.
+ * Applies the edits. Array indexes are those before the edits. A path that does not exist changes nothing; a path to a repeated
+ * member changes each occurrence. An edit inside a part that another edit removes or replaces has no effect.
  */
 export function spliceJson(text: string, edits: readonly JsonEdit[]): string {
   if (edits.length === 0) return text;
@@ -63,7 +63,7 @@ export function spliceJson(text: string, edits: readonly JsonEdit[]): string {
     const change = parent.members.get(key);
     if (change?.edit !== undefined && change.edit.json === undefined) {
       const end = findEndOfValue(text, value);
-      // Removes a comma, too: the one before the member, or the one after it if nothing before it is kept.
+      // Also removes a comma: the one before the member, or, if nothing before the member is kept, the one after it.
       if (parent.keptEnd === undefined) replace(start, skipComma(text, end), '');
       else replace(parent.keptEnd, end, '');
       return end;
@@ -120,7 +120,7 @@ export const removeMembers = (text: string, names: readonly string[]): string =>
     names.map((name) => ({ path: [name] })),
   );
 
-/** Start of the value at the path. */
+/** The start of the value at the path. */
 function findValue(text: string, path: JsonPath): number | undefined {
   let start = skipSpace(text, 0);
   for (const step of path) {

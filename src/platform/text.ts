@@ -1,4 +1,4 @@
-// Prepares text from others for a sentence, a page or a parameter.
+// Prepares untrusted text for a sentence, a page or a parameter.
 
 /** Cuts text longer than `max` characters, ending in `…`. */
 export function shorten(text: string, max: number): string {
@@ -45,12 +45,12 @@ function toJson(value: unknown) {
   }
 }
 
-// Commands to paste into a terminal. Also runs in browsers, so this file must not import Node.js modules when loaded.
+// Writes commands to paste into a terminal. Also runs in browsers, so this file must not import Node.js modules when loaded.
 
 /** Quotes text as one shell word without expansion. */
 export const quoteForShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Quotes only if necessary. */
+/** Quotes text as one shell word, but only if necessary. */
 export const toShellWord = (text: string): string =>
   /^[\w./:@%+=-]+$/.test(text) ? text : quoteForShell(text);
 

@@ -9,7 +9,7 @@ export function createThrottle<Key>(
   intervalMs: number,
   tell: (key: Key) => void,
 ): (key: Key) => void {
-  /** Recently notified keys; true if changed since. */
+  /** Recently notified keys; the value is true if the key has changed since. */
   const recent = new Map<Key, boolean>();
 
   return function noteChange(key) {
@@ -32,8 +32,8 @@ const BATCH_MS = 250;
 const MAX_WAITING = 100;
 
 /**
- * Notifies in batches, for keys that cost a store lookup each and of which a caller may name a hundred thousand per second:
- * at once if the last batch is long ago; keys that change constantly appear once per batch.
+ * Notifies in batches, for keys that cost a store lookup each, and of which a caller may name a hundred thousand per second.
+ * Notifies at once if the last batch was long ago; a key that changes constantly appears once per batch.
  */
 export function createBatch(
   clock: Clock,
@@ -60,7 +60,7 @@ export function createBatch(
   };
 }
 
-/** Enough to see the cause; at most 3 MB an hour for each kind of refusal. */
+/** Enough lines to see the cause; at most 3 MB an hour for each kind of refusal. */
 const LINES_PER_MINUTE = 100;
 const MINUTE_MS = 60_000;
 
@@ -87,7 +87,7 @@ export function createLogThrottle(clock: Clock, report: (kind: string, leftOut: 
   const linesByKind = new Map<string, number>();
 
   return {
-    /** Counts a line of this kind; false once its limit for this minute is reached. */
+    /** Counts a line of this kind; returns false once the limit for this minute is reached. */
     countLine(kind: string): boolean {
       const lines = (linesByKind.get(kind) ?? 0) + 1;
       if (lines === 1)

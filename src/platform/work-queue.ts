@@ -1,5 +1,5 @@
-// Bounded concurrency with a bounded queue: owners take turns, so that the backlog of one does not delay the others. Further work
-// is refused.
+// Bounded concurrency with a bounded queue: owners take turns, so that the backlog of one does not delay the others. Work that
+// exceeds the queue is refused.
 import type { CancelSignal } from './cancellation.ts';
 
 export type WorkQueue = ReturnType<typeof createWorkQueue>;
@@ -19,12 +19,12 @@ export function createWorkQueue({
 }: {
   readonly maxRunning: number;
   readonly maxWaiting: number;
-  /** Maxima per owner. Default: those of all. */
+  /** Maximum per owner; by default the overall maximum. */
   readonly maxRunningOfOne?: number;
   readonly maxWaitingOfOne?: number;
   createRefusal(): Error;
 }) {
-  /** One per owner with work; the owner served last is last. */
+  /** One line per owner with work; the owner who was served last is at the end. */
   const lines = new Map<string | undefined, Line>();
   let running = 0;
   let waiting = 0;
@@ -53,7 +53,7 @@ export function createWorkQueue({
     });
   }
 
-  /** A free slot is enough for one. */
+  /** Starts one waiting piece of work, since each call stands for one free slot. */
   function startNext() {
     for (const [owner, line] of lines) {
       const start = line.running < maxRunningOfOne ? line.waiting.shift() : undefined;
@@ -66,7 +66,7 @@ export function createWorkQueue({
     }
   }
 
-  /** The owner may have a new queue by the time that a caller who left this one is notified. */
+  /** The owner may already have a new line when a caller who left this one is notified. */
   function forgetIfEmpty(owner: string | undefined, line: Line) {
     const isEmpty = line.running === 0 && line.waiting.length === 0;
     if (isEmpty && lines.get(owner) === line) lines.delete(owner);
@@ -74,7 +74,7 @@ export function createWorkQueue({
 
   return {
     /**
-     * Runs the work when it is its owner's turn. Undefined counts as an owner.
+     * Runs the work when it is its owner's turn. `undefined` counts as an owner.
      *
      * @throws the error of `createRefusal` if the queue or the owner's share is full; the signal's reason if it aborts first.
      */

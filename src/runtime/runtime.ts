@@ -1,4 +1,4 @@
-// Opens the runtime, the first argument of each factory: everything that all parts of a gateway need. It knows neither MCP nor
+// Opens the runtime, the first argument of each factory: everything that all parts of a gateway need. It does not depend on MCP or
 // OAuth, and is complete from the start.
 
 import type { Config } from '../config/config.ts';
@@ -22,7 +22,7 @@ import { createNotifier, type Notifier } from '../telemetry/notify/notify.ts';
 import { openTracing } from '../telemetry/tracing/open-tracing.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 
-/** Opened in the order of its members. Closed in this order: outbound network, store, audit log, traces. */
+/** Members are opened in this order. Closed in this order: outbound network, store, audit log, traces. */
 export interface Runtime {
   readonly config: Config;
   readonly clock: Clock;
@@ -31,23 +31,23 @@ export interface Runtime {
   readonly metrics: Metrics;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
-  /** Notifies operators; sends nothing without `notify` in the configuration file. */
+  /** Notifies operators. Sends nothing without `notify` in the configuration file. */
   readonly notifier: Notifier;
   /** Undefined without a collector. */
   readonly tracing: Tracing | undefined;
-  /** Fetches URLs of the settings and of the configuration file. */
+  /** Fetches URLs from the settings and the configuration file. */
   readonly fetch: Fetch;
   /** Reaches hosts that clients name. */
   readonly outbound: {
     /** True if any host can be reached; false in a test with its own network. */
     readonly isPublic: boolean;
-    /** `maxLookups` limits concurrent DNS lookups; further ones wait. */
+    /** `maxLookups` limits concurrent DNS lookups; further lookups wait. */
     openPublicNetwork(maxLookups?: number): Network;
   };
   readonly store: Store;
-  /** Seals records of logins in the store; undefined if there are none. */
+  /** Seals records of logins in the store; undefined if there are no such records. */
   readonly loginSeal: Seal | undefined;
-  /** Returns the seal of all replicas. May wait for the store, at first and from time to time. */
+  /** Returns the seal that all replicas share. It may have to wait for the store, at first and from time to time. */
   readonly getSeal: () => Promise<Seal>;
 }
 
@@ -56,21 +56,23 @@ export interface OpenRuntime extends Runtime {
   close(): Promise<void>;
 }
 
-/** Parts that a test or a command provides; the others are opened by the settings. */
+/** Parts that a test or a command provides; the others are opened according to the settings. */
 export interface RuntimeParts {
   readonly clock: Clock;
   readonly log: Log;
   /** Ignored with `METRICS_ENABLED=false`. */
   readonly metrics: Metrics;
   readonly fetch: Fetch;
-  /** Replaces the public network, through which client ID metadata documents are fetched; skips the check that they can be. */
+  /**
+   * Replaces the public network, through which client ID metadata documents are fetched. Skips the check that they can be fetched.
+   */
   readonly network: Network;
-  /** The runtime closes it. */
+  /** The store to use; the runtime closes it. */
   readonly store: Store;
 }
 
 /**
- * Opens the runtime. Neither the provider nor Redis has to be reachable. `hasOwnTools`: there are tools that may create spans by
+ * Opens the runtime. Neither the provider nor Redis has to be reachable. `hasOwnTools`: there are tools that may create spans with
  * OpenTelemetry's API.
  *
  * @throws DataDirError if the folder of the embedded store, or the secret in it, cannot be used, or the folder is in use.
@@ -85,7 +87,7 @@ export async function openRuntime(
   const { logLevel, logFormat, metricsEnabled } = config.server;
   const clock = overrides.clock ?? systemClock;
   const log = overrides.log ?? createLog(logLevel, { format: logFormat });
-  // Loaded on demand, as the store's driver is.
+  // Loaded on demand, like the store's driver.
   const loadMetrics = () => import('../telemetry/metrics/prometheus.ts');
   const metrics = metricsEnabled
     ? (overrides.metrics ?? (await loadMetrics()).createPrometheusMetrics())
@@ -115,7 +117,7 @@ export async function openRuntime(
     }
   }
 
-  // On failure the store's folder can be used again at once.
+  // If this fails, the store is closed, so that its folder can be used again at once.
   const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(
     async (error: unknown) => {
       await close().catch(() => {});
@@ -148,7 +150,7 @@ export async function openRuntime(
   };
 }
 
-/** §21.2: traces requests to the provider, by OpenTelemetry's conventions for HTTP. The trace context is not sent. */
+/** §21.2: traces requests to the provider, according to OpenTelemetry's conventions for HTTP. The trace context is not sent. */
 const traceFetch = (fetch: Fetch, tracing: Tracing): Fetch =>
   async function tracedFetch(url, init) {
     const { protocol, hostname, port, origin, pathname } = new URL(url);
@@ -160,7 +162,7 @@ const traceFetch = (fetch: Fetch, tracing: Tracing): Fetch =>
         'http.request.method': method,
         'server.address': hostname,
         'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
-        // Without the query, which may have secrets.
+        // Leaves out the query, which may contain secrets.
         'url.full': `${origin}${pathname}`,
       },
     });
@@ -178,7 +180,9 @@ const traceFetch = (fetch: Fetch, tracing: Tracing): Fetch =>
     }
   };
 
-/** Timeout for closing the store, and for the exporter: with the drain, less than the grace period of containers. */
+/**
+ * Timeout for closing the store, and for the exporter. Together with the drain, it is shorter than the grace period of containers.
+ */
 const CLOSE_MS = 2000;
 
 async function closeInTime(part: string, closing: Promise<void>, clock: Clock) {
@@ -189,7 +193,7 @@ async function closeInTime(part: string, closing: Promise<void>, clock: Clock) {
 }
 
 /**
- * §4.11, §21.2: counts, times and traces each operation of a store, whatever the driver (`redis_operations_*`; spans by
+ * §4.11, §21.2: counts, times and traces each operation of a store, whatever the driver (`redis_operations_*`; spans according to
  * OpenTelemetry's conventions for databases, never with a key or a value). Only operations that a request waits for have spans.
  */
 function observeStore(
@@ -214,7 +218,7 @@ function observeStore(
         span?.end();
       }
       const result = run(...args);
-      // Observed on the side: the caller gets the driver's own promise.
+      // The promise is only observed: the caller gets the driver's own promise.
       if (result instanceof Promise)
         result.then(
           () => end('success'),
@@ -229,13 +233,13 @@ function observeStore(
   });
 }
 
-/** A result that is not a promise is a success: failures are rejections. */
+/** A result that is not a promise is a success, since failures are rejections. */
 type Wrap = <Args extends readonly unknown[], Result>(
   name: string,
   run: (...args: Args) => Result,
 ) => (...args: Args) => Result;
 
-/** The names are part of the public interface: they stay when an operation is renamed. */
+/** Operation names are part of the public interface, so they stay when a method is renamed. */
 function wrapOperations(store: Store, wrap: Wrap): Store {
   return {
     isShared: store.isShared,

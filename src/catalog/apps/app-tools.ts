@@ -1,14 +1,14 @@
-// §30: what a tool's metadata says about its app (ext-apps, "Resource Discovery").
+// §30: the parts of a tool's metadata about its app (ext-apps, "Resource Discovery").
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { isObject } from '../../platform/json.ts';
 import { editValue } from '../../platform/noted-json.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 
-/** Members of `_meta` that name an app by its URI: before `ui.resourceUri` was agreed on, hosts used different names. */
+/** Members of `_meta` that name an app by its URI: hosts used different names before `ui.resourceUri` was agreed on. */
 const OLDER_MEMBERS = ['ui/resourceUri', 'openai/outputTemplate'] as const;
 
 interface AppUri {
-  /** In `_meta`. */
+  /** The path within `_meta`. */
   readonly path: JsonPath;
   readonly uri: string;
 }
@@ -37,20 +37,20 @@ export const withSharedMeta = (server: string, item: RawItem): RawItem =>
     })),
   );
 
-/** True if hosts show an app with the tool's results. */
+/** True if hosts show an app along with the tool's results. */
 export const hasApp = ({ _meta: meta }: RawItem): boolean => listAppUris(meta).length > 0;
 
-/** `visibility`; both by default. Hosts do not show their model tools that are only for apps. */
+/** Reads `visibility`, which is both by default. Hosts hide tools that are only for apps from their model. */
 export function isVisibleTo(audience: 'model' | 'app', { _meta: meta }: RawItem): boolean {
   const visibility = isObject(meta) && isObject(meta.ui) ? meta.ui.visibility : undefined;
   return !Array.isArray(visibility) || visibility.includes(audience);
 }
 
-// §18.2, §30.1: maps URIs of servers to the form that clients see where several servers share a path, and back.
-//  In a `ui://` URI, the server's name is inserted after the scheme, so that no two are the same and none looks like another
-// server's. Any other URI is unchanged, unless another server has it as well, in which case it becomes `<server>+<uri>`.
+// §18.2, §30.1: maps URIs of servers to the form that clients see where several servers share a path, and back. In a `ui://` URI,
+// the server's name is inserted after the scheme, so that no two are the same and none looks like another server's. Any other URI
+// is unchanged, unless another server has it as well: then it becomes `<server>+<uri>`.
 
-/** Case-insensitive: a client that compares schemes as RFC 3986 does must not mistake `UI://` for something else. */
+/** Case-insensitive, since a client that compares schemes as RFC 3986 does takes `UI://` for `ui://`. */
 const SCHEME = /^ui:\/\//i;
 const SCHEME_LENGTH = 5;
 
@@ -62,7 +62,7 @@ export const toSharedUri = (server: string, ownUri: string): string =>
     ? `${ownUri.slice(0, SCHEME_LENGTH)}${server}/${ownUri.slice(SCHEME_LENGTH)}`
     : ownUri;
 
-/** Undefined for a URI that `toSharedUri` would never return. A server of that name may not exist. */
+/** Undefined for a URI that `toSharedUri` would never return. There may be no server of that name. */
 export function readSharedUri(uri: string) {
   const slash = isAppUri(uri) ? uri.indexOf('/', SCHEME_LENGTH) : -1;
   if (slash === -1) return undefined;
@@ -72,16 +72,16 @@ export function readSharedUri(uri: string) {
   };
 }
 
-/** For a URI or template that another server has as well. */
+/** The form of a URI or template that another server has as well. */
 export const toMovedUri = (server: string, ownUri: string): string => `${server}+${ownUri}`;
 
-/** The lists of all servers decide which of them clients see. */
+/** The forms of a URI that clients may see; the lists of all servers determine which one. */
 export const listClientUris = (server: string, ownUri: string): readonly string[] => [
   toSharedUri(server, ownUri),
   toMovedUri(server, ownUri),
 ];
 
-/** The server's own URI for one that clients see. */
+/** The server's own URI for a URI that clients see. */
 export function toOwnUri(server: string, uri: string): string {
   const shared = readSharedUri(uri);
   if (shared?.server === server) return shared.ownUri;

@@ -1,4 +1,4 @@
-// §25.2: what the tool list of each path costs a model that reads it.
+// §25.2: the cost of each path's tool list for a model that reads it.
 
 import type { Policies } from '../../mcp/calls/policy.ts';
 import { LISTING_CONTEXT, listTools, type OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
@@ -24,7 +24,7 @@ export interface ListCost {
   readonly kind: 'all' | 'server' | 'view';
   /** Name of the server or view; `''` for `/mcp`. */
   readonly name: string;
-  /** Shown to people instead of a view's name. */
+  /** The title that people see instead of a view's name. */
   readonly title?: string | undefined;
   /** The number of tools that are listed. */
   readonly tools: number;
@@ -32,7 +32,7 @@ export interface ListCost {
   readonly tokens: number;
   /** The ten most expensive ones, in descending order. */
   readonly expensive: readonly ToolCost[];
-  /** Some servers list different tools for each user, or require a login first: users may see more. */
+  /** True if some servers list different tools for each user, or require a login first: users may then see more tools. */
   readonly isPersonal: boolean;
 }
 
@@ -41,17 +41,17 @@ interface ToolCost {
   readonly tokens: number;
 }
 
-/** A longer list causes a warning: models get worse at choosing, and every conversation begins with the list. */
+/** A longer list causes a warning: models choose worse from long lists, and every conversation begins with the list. */
 export const WARNED_TOKENS = 20_000;
 const MOST_EXPENSIVE = 10;
 
 /** A list to measure. */
 interface MeasuredPath extends Pick<ListCost, 'kind' | 'name' | 'title' | 'isPersonal'> {
-  /** The tools as clients of this path get them. */
+  /** The tools in the form that clients of this path get. */
   list(): Promise<readonly JsonObject[]>;
 }
 
-/** One after the other, each in its own turn of the event loop. */
+/** Measures the lists one after another, each in its own turn of the event loop. */
 export async function measureLists(
   paths: readonly MeasuredPath[],
   clock: Clock,
@@ -80,8 +80,8 @@ export async function measureLists(
 type PlannedView = ReturnType<typeof createPlannedView>;
 
 /**
- * `isUnknown` is true if the list of a server is not, or not completely, known. `name` is the name of the server or view; `''`
- * for `/mcp`.
+ * `isUnknown` is true if a server's list is not known, or not completely. `name` is the name of the server or view; `''` for
+ * `/mcp`.
  */
 function listPaths(
   servers: readonly string[],
@@ -119,7 +119,7 @@ const listServedPaths = (plan: Plan, list: Parameters<typeof listPaths>[3]) =>
     list,
   );
 
-/** Before rules, and as far as the lists are known: nothing is requested. */
+/** Before rules are applied, and as far as the lists are known: nothing is requested. */
 export const listPathsForOperators = (
   plan: Plan,
   openView: (name: string) => View,
@@ -138,7 +138,7 @@ const showTools = (entries: readonly Entry[], view: PlannedView | undefined) =>
     ? listSearched(entries, view.config)
     : entries.map(({ item }) => item);
 
-/** `/mcp` and the views as the rules let the caller see them. */
+/** `/mcp` and the views, as far as the rules let the caller see them. */
 export const listPathsOf = (
   plan: Plan,
   findCatalog: (name: string) => ServedCatalog | undefined,
@@ -151,16 +151,16 @@ export const listPathsOf = (
       : listTools(catalog, { ...LISTING_CONTEXT, ...caller, view: catalog.view });
   }).filter(({ kind }) => kind !== 'server');
 
-// §25.2: the paths of a configuration file, from lists that were requested without a gateway that serves them.
+// §25.2: the costs for the paths of a configuration file, from lists that were requested without running a gateway.
 
 export interface FetchedTools {
   /** The file's servers that responded, by name. */
   readonly tools: ReadonlyMap<string, FetchedList>;
-  /** The servers whose list is what one user sees, or all that is known without a user. */
+  /** Servers whose list is the list of one user, or only the part that is known without a user. */
   readonly personal: ReadonlySet<string>;
 }
 
-/** As the gateway would list them, before rules. */
+/** The lists that the gateway would serve, before rules are applied. */
 export async function listFetchedPaths(
   file: CatalogSetup['file'],
   { tools, personal }: FetchedTools,
@@ -173,7 +173,7 @@ export async function listFetchedPaths(
   const prepared = new Map(
     servers.map((config) => {
       const list = tools.get(config.name);
-      // Servers where users log in are not asked.
+      // Servers that users log in to are not queried.
       const prepareList = createPrepareList({ config, naming, policies });
       return [config.name, list === undefined ? [] : prepareList(list).entries];
     }),

@@ -1,5 +1,5 @@
 // §25.3: ranks tools for a query by BM25. Only tools that the caller may see take part, so that the ranking reveals nothing about
-// others.
+// other tools.
 
 import { computeOnce } from '../../platform/bounded-map.ts';
 import type { Turns } from '../../platform/clock.ts';
@@ -8,13 +8,13 @@ import type { Entry } from '../prepare-list.ts';
 
 /** Maximum length of a query, in characters: the rest is ignored. */
 export const MAX_QUERY = 500;
-/** Values say little about the tool: e-mail addresses, URLs and quoted text. */
+/** Values that say little about the tool: e-mail addresses, URLs and quoted text. */
 const VALUES = /\S{1,200}@\S{1,200}|https?:\/\/\S{1,400}|"[^"]{0,400}"|“[^”]{0,400}”/g;
-/** Terms of a query that are used, the first ones. */
+/** Maximum number of terms of a query: the first ones are used. */
 const MAX_TERMS = 32;
 /** How quickly repetitions of a term stop adding to the score (`k1` of BM25). */
 const SATURATION = 1.65;
-/** The weight of a synonym relative to the term itself. */
+/** The weight of a synonym relative to the query's own term. */
 const OTHER_WORD = 0.8;
 
 interface QueryTerm {
@@ -90,7 +90,10 @@ function addScores(
 
 // §25.3: the search document of a tool: the weight of each term.
 
-/** The hashes of its terms, ascending, and the weight of each at the same index. About 500 bytes, next to a much larger entry. */
+/**
+ * The hashes of the tool's terms, ascending, and the weight of each at the same index. About 500 bytes, next to a much larger
+ * entry.
+ */
 interface Document {
   readonly hashes: Uint32Array;
   readonly weights: Float32Array;
@@ -133,10 +136,10 @@ const PARTS: readonly Part[] = [
 
 const readText = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** Argument names that are used. */
+/** Maximum number of argument names that are used. */
 const MAX_PARAMS = 100;
 
-/** Memoized for as long as the list with the entry exists: it does not depend on the caller. */
+/** Memoized for as long as the list with the entry exists: the document does not depend on the caller. */
 const getDocument = computeOnce((entry: Entry): Document => {
   const weights = new Map<number, number>();
   for (const { weight, length, penalty, list } of PARTS) {
@@ -156,7 +159,7 @@ const getDocument = computeOnce((entry: Entry): Document => {
   };
 });
 
-/** The first sentence says what a tool does; others say when and how. */
+/** The first sentence says what a tool does; the others say when and how. */
 function takeSummary(text: string): string {
   const start = text.trimStart();
   const end = start.search(/[.!?](?:\s|$)|\n/);
@@ -168,7 +171,7 @@ const listParams = (schema: unknown): readonly string[] =>
     ? Object.keys(schema.properties).slice(0, MAX_PARAMS)
     : [];
 
-/** FNV-1a. Terms with the same hash are treated as one, which is rare and harmless. */
+/** FNV-1a. Terms with the same hash count as one term, which is rare and harmless. */
 function hashTerm(term: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < term.length; at += 1) {
@@ -196,9 +199,7 @@ const MAX_TEXT = 2_048;
 /** Maximum characters of a word. */
 const MAX_WORD = 40;
 
-/**
- * In order, with repetitions. In scripts without spaces, such as Chinese and Japanese, each character is a term.
- */
+/** The terms in order, with repetitions. In scripts without spaces, such as Chinese and Japanese, each character is a term. */
 export function listTerms(text: string): readonly string[] {
   const read = text.slice(0, MAX_TEXT);
   // Nearly all text is ASCII, which is processed ten times as fast.
@@ -223,7 +224,7 @@ const SPACELESS =
 const WORDS = new RegExp(`[${SPACELESS}]|(?:(?![${SPACELESS}])[\\p{L}\\p{M}\\p{N}])+`, 'gu');
 const HUMP = /(\p{Ll}|\p{N})(\p{Lu})/gu;
 
-/** English words that say nothing about a tool's purpose. */
+/** English words that say nothing about the purpose of a tool. */
 const STOP_WORDS: ReadonlySet<string> = new Set(
   `a about again already also an and another any are as at be been before both but by can could did do does each else for from had
    has have he her here his how i if in into is it its just let like may me more most must my no not now of off on once one only
@@ -265,7 +266,7 @@ const dropFinalE = (word: string): string =>
 
 // §25.3: synonyms used by people and tools: "cancel a meeting" finds `delete-event`.
 
-/** Each line is one meaning; a word may have several. */
+/** Each line is one meaning. A word may have several meanings. */
 const MEANINGS = `
 create add new make insert compose write generate open
 delete remove erase drop cancel forget clear discard uninstall unset
@@ -367,7 +368,7 @@ const meanings = new Map<string, string[]>();
 for (const [at, line] of MEANINGS.trim().split('\n').entries()) {
   for (const word of line.split(' ')) {
     const known = meanings.get(stem(word)) ?? [];
-    // Distinct from every term of the text.
+    // The mark makes meanings distinct from every term of the text.
     meanings.set(stem(word), [...known, `=${at}`]);
   }
 }
@@ -376,7 +377,7 @@ const spelledOut = new Map(
   Object.entries(SPELLED_OUT).map(([short, words]) => [short, words.map(stem)]),
 );
 
-/** The meanings of a term, as separate terms, which documents with a synonym contain, too. */
+/** The meanings of a term as separate terms, which documents with a synonym contain as well. */
 const listMeanings = (term: string): readonly string[] => meanings.get(term) ?? NONE;
 
 const NONE: readonly string[] = [];

@@ -1,4 +1,4 @@
-// §25.3: a view with search instead of a full list: it lists three search tools, and the pinned tools. All tools can be called as
+// §25.3: a view with search instead of a full list: it lists three search tools and the pinned tools. All tools can be called, as
 // on any other path.
 
 import { fail } from '../../errors/gateway-error.ts';
@@ -176,7 +176,7 @@ function readInnerCall(args: JsonObject): InnerCall {
 const canBeFound = ({ name, item }: Entry): boolean =>
   !isSearchTool(name) && isVisibleTo('model', item);
 
-/** The search tools; none if there is nothing to find, so that the view is as empty as any other. */
+/** The search tools; none if there is nothing to find, so that an empty view stays empty. */
 const listOwn = (visible: readonly Entry[]): readonly JsonObject[] =>
   visible.length === 0 ? [] : listSearchTools(describeServers(visible));
 
@@ -196,7 +196,7 @@ export const listSearched = (
 
 /** The same view, limited to the pinned tools. */
 function createPinnedView(view: View, findConfig: () => ViewConfig | undefined): View {
-  // Each configuration has its own list.
+  // Each configuration has its own list of pinned tools.
   const listPinned = computeOnce((entries: readonly Entry[]) =>
     indexEntries(choosePinned(entries, findConfig()?.pinned ?? [])),
   );

@@ -15,7 +15,7 @@ export const CALL = 'call_tool';
 
 export type SearchTool = typeof SEARCH | typeof DESCRIBE | typeof CALL;
 
-/** The default number of tools that a search returns. */
+/** The number of tools that a search returns by default. */
 export const DEFAULT_LIMIT = 5;
 const MAX_LIMIT = 20;
 const MAX_NAME = 256;
@@ -94,7 +94,7 @@ export const getAnnotations = (name: SearchTool): JsonObject => ({
   ...DEFINITIONS[name].annotations,
 });
 
-/** `servers` describes what can be found. */
+/** `servers` describes the tools that can be found. */
 export const listSearchTools = (servers: string): readonly JsonObject[] => [
   write(
     SEARCH,
@@ -127,23 +127,23 @@ export function findArgumentProblem(tool: SearchTool, args: JsonObject): string 
   return check.fits(args) ? undefined : check.describeProblem(args);
 }
 
-// §25.3: renders found tools for the model: completely as far as they fit, otherwise with advice on how to get the rest.
+// §25.3: renders found tools for the model: in full as far as they fit, otherwise with advice on how to get the rest.
 
 /** Maximum tokens for names, descriptions and schemas in one result. */
 const MAX_TOKENS = 4_000;
 
-/** For a tool shown without its schema. */
+/** Maximum length of the description of a tool that is shown without its schema, in characters. */
 const MAX_SHORT_DESCRIPTION = 300;
 const MAX_SHORT_ARGUMENTS = 20;
 const MAX_SHORT_NAME = 64;
 
 /**
- * A tool that does not fit does not exclude smaller ones after it. In search results (`found`), it is shown in a short form. In
- * results by name, it is left out, and the first tool is always complete: without its schema it could not be called.
+ * A tool that does not fit does not exclude smaller tools after it. In search results (`found`), it is shown in a short form. In
+ * results by name (`named`), it is left out, but the first tool is always shown in full: without its schema it could not be called.
  */
 export async function showTools(entries: readonly Entry[], reason: 'found' | 'named') {
   const countTokens = await loadCountTokens();
-  // Tool names that are not shown completely.
+  // Names of tools that are not shown in full.
   const leftOut: string[] = [];
   let left = MAX_TOKENS;
   const tools = entries.flatMap((entry, at): readonly JsonObject[] => {
@@ -158,7 +158,7 @@ export async function showTools(entries: readonly Entry[], reason: 'found' | 'na
   return { tools, leftOut };
 }
 
-/** For the model. */
+/** The note for the model about tools that were left out. */
 export const explainLeftOut = (names: readonly string[]): string =>
   `Left out because of their length: call ${DESCRIBE} for ${names.join(', ')}.`;
 
@@ -186,11 +186,11 @@ function showShortly({ name, item }: Entry): JsonObject {
   };
 }
 
-// §25.3: describes what can be found, for the description of search_tools: the servers, and examples of their tools.
+// §25.3: describes the tools that can be found, for the description of search_tools: the servers, and examples of their tools.
 
 /** Maximum characters in total. */
 const MAX_TEXT = 2_000;
-/** Tools named per server; fewer if there are many servers. */
+/** Number of tools named per server: fewer if there are many servers. */
 const EXAMPLES = [5, 3, 1, 0] as const;
 /** Tools with longer names are not used as examples. */
 const MAX_EXAMPLE = 40;
@@ -243,7 +243,7 @@ const spread = (tools: readonly string[], count: number): readonly string[] =>
 
 // §25.2: estimates the tokens that a model reads for a tool: its name, its description and the schema of its arguments.
 
-/** Memoized by the item itself: unchanged lists keep their items. */
+/** Memoized by the item object: unchanged lists keep their items. */
 type CountTokens = (tool: JsonObject) => number;
 
 let counting: CountTokens | undefined;
@@ -251,7 +251,7 @@ let counting: CountTokens | undefined;
 /** Loaded on demand. Models differ by a few percent, and the estimate is as rough (docs/decisions/0020-tokens.md). */
 export async function loadCountTokens(): Promise<CountTokens> {
   const { estimateTokenCount } = await import('tokenx');
-  // As clients pass the tool to models; output schemas, annotations and icons are not passed.
+  // Counts only what clients pass to the model: output schemas, annotations and icons are not passed.
   counting ??= computeOnce(({ name, description, inputSchema }: JsonObject) =>
     estimateTokenCount(JSON.stringify({ name, description, inputSchema })),
   );

@@ -36,7 +36,7 @@ export function createServeSkills(
 ): Pick<ServedCatalog, 'getSkill' | 'readDirectory'> {
   const { view, access, served } = path;
 
-  /** Sends a request. Hides the server's words about a failure if a guard should have checked them. */
+  /** Sends a request. If a guard should have checked the server's words about a failure, hides them. */
   async function ask(
     server: string,
     request: RelayedRequest,
@@ -51,7 +51,7 @@ export function createServeSkills(
     }
   }
 
-  /** As for lists: removes items that clients could not use, that are not approved, or that a guard hides. */
+  /** Like the preparation of lists: removes items that clients could not use, that are not approved, or that a guard hides. */
   async function prepare(server: string, kind: 'skills' | 'resources', items: readonly RawItem[]) {
     const { servers, listGuards, naming } = served.current;
     const planned = servers.get(server);
@@ -61,7 +61,7 @@ export function createServeSkills(
     return planned.prepareList(list).entries;
   }
 
-  // One skill.
+  // Serves one skill.
 
   async function getSkill(uri: string, context: CallerContext) {
     const who = toWho(context, context);
@@ -83,7 +83,7 @@ export function createServeSkills(
     return { skill: toShownItem(view, entry), ...(cache && { cache }) };
   }
 
-  /** SEP-2640: a skill may be unlisted. The server that owns the resource is asked. */
+  /** SEP-2640: a skill may be unlisted, so the server that owns the resource is asked. */
   async function findUnlisted(uri: string, context: CallerContext) {
     const who = toWho(context, context);
     const found = await resolveResource(uri, who);
@@ -100,7 +100,7 @@ export function createServeSkills(
       : failUnknownItem('skills', uri);
   }
 
-  /** False if another server lists one of the skill's files: the file would be read there. */
+  /** False if another server lists one of the skill's files, since the file would then be read there. */
   async function isServed(entry: Entry, who: Who): Promise<boolean> {
     const { server, files = [] } = entry;
     if (!access.mayList(entry, who)) return false;
@@ -113,7 +113,7 @@ export function createServeSkills(
     return true;
   }
 
-  // The contents of a directory.
+  // Lists the contents of a directory.
 
   async function readDirectory(
     uri: string,
@@ -213,11 +213,12 @@ interface ReadPage {
 const MAX_CHILDREN = 10_000;
 
 /**
- * The form of a directory's URI for rules and views: a pattern for its contents (`skill://refunds/*`) also matches the directory.
+ * The form of a directory's URI that rules and views check: a pattern for its contents (`skill://refunds/*`) also matches the
+ * directory itself.
  */
 const toDirectory = (uri: string): string => (uri.endsWith('/') ? uri : `${uri}/`);
 
-/** A server may only list items that are directly in the directory. */
+/** True if the item is directly in the directory: a server may not list any others. */
 function isChild(item: unknown, directory: string): item is RawItem {
   if (!isObject(item) || typeof item.uri !== 'string') return false;
   const start = toDirectory(directory);

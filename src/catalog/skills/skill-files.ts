@@ -1,4 +1,4 @@
-// SEP-2640: files of skills, and the server that each belongs to; a file may be missing in the list of resources.
+// SEP-2640: files of skills, and the server that each belongs to. A file may be missing from the list of resources.
 import { listDirectories, requireSkillRoot } from '../../mcp/catalog/content.ts';
 import { computeOnce } from '../../platform/bounded-map.ts';
 import { toMovedUri, toOwnUri } from '../apps/app-tools.ts';
@@ -12,7 +12,7 @@ const placeSkills = {
   joined: computeOnce((skills: readonly Entry[]) => place(skills, 'joined')),
 };
 
-/** Keyed by URIs as clients see them. */
+/** Keyed by the URIs that clients see. */
 function place(skills: readonly Entry[], shown: Shown) {
   const files = new Map<string, Entry>();
   const roots = new Map<string, Entry>();
@@ -55,7 +55,7 @@ export const findInSkillFolder = (
 const toFound = (skill: Entry | undefined, uri: string, shown: Shown): FoundResource | undefined =>
   skill && locateFile(skill, uri, shown);
 
-/** `uri` is the URI as clients see it on the path. */
+/** `uri` is the URI that clients see at this path. */
 export function locateFile(skill: Entry, uri: string, shown: Shown): FoundResource {
   const { server } = skill;
   const found = { server, annotations: {} };

@@ -4,7 +4,7 @@ import { findNearestName } from '../../platform/nearest-name.ts';
 import { SETTINGS } from '../config.ts';
 import { type Env, listVariables } from '../setting.ts';
 
-/** Files and folders with certificate authorities, as common runtimes and tools look for them. */
+/** Variables that name files and folders with certificate authorities, as common runtimes and tools read them. */
 const CERTIFICATE_VARIABLES = [
   'SSL_CERT_FILE',
   'SSL_CERT_DIR',
@@ -17,7 +17,7 @@ const CERTIFICATE_VARIABLES = [
   'DENO_CERT',
 ] as const;
 
-/** §18.3: the few variables of the gateway's environment that every program needs; the rest may be secrets of the gateway. */
+/** §18.3: the few variables of the gateway's environment that every program needs. The others may be secrets of the gateway. */
 export const PASSED_ON: readonly string[] = [
   ...['PATH', 'HOME', 'USER', 'LANG', 'TMPDIR'],
   ...CERTIFICATE_VARIABLES,
@@ -27,13 +27,13 @@ type Expanded =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'problem'; readonly message: string };
 
-/** True if the text contains variables to expand; the result may be secret. */
+/** True if the text contains variables to expand. The result may then be secret. */
 export const hasVariable = (text: string): boolean => text.includes('${');
 
 /** `$${` escapes `${`. An unterminated `${` matches up to the end of the text. */
 const REFERENCE = /\$\$\{|\$\{([^}]*)(\}?)/g;
 
-/** Expands once: values of variables are not expanded again. */
+/** Expands variables once: their values are not expanded again. */
 export function expandVariables(text: string, env: Env): Expanded {
   const problems: string[] = [];
   const expanded = text.replace(REFERENCE, (whole, reference?: string, end?: string) => {
@@ -49,7 +49,7 @@ export function expandVariables(text: string, env: Env): Expanded {
 }
 
 /**
- * Values that environment variables put into the text, except those of variables that every program gets anyway, such as HOME.
+ * Values that environment variables contribute to the text, except those of variables that every program gets anyway, such as HOME.
  */
 export const listValues = (text: string, env: Env): readonly string[] =>
   [...text.matchAll(REFERENCE)].flatMap(([, reference = '']) => {
@@ -88,7 +88,7 @@ function expandReference(reference: string, env: Env): Expanded {
 
 const LITERAL = 'For the characters ${ themselves, write $${.';
 
-/** Variables that editors define themselves; they do not exist here. */
+/** Variables that editors define themselves, and that do not exist here. */
 const EDITOR_VARIABLES = new Set([
   'workspaceFolder',
   'workspaceFolderBasename',
@@ -123,13 +123,13 @@ export const toVariableName = (text: string): string =>
     // A variable name in a reference cannot begin with a digit.
     .replace(/^(?=\d)/, '_');
 
-// The gateway's own secrets in the environment, which are never passed to a server behind it.
+// The gateway's own secrets in the environment, which are never passed to a server.
 
 const SECRET_VARIABLES: ReadonlySet<string> = new Set(
   SETTINGS.filter(({ isSecret }) => isSecret).flatMap(listVariables),
 );
 
-/** The value of these variables is secret only if the URL has user info or a query. */
+/** Variables whose value is secret only if the URL has user info or a query. */
 const ADDRESS = /_(?:URL|PROXY)$/;
 const PLAIN_URL = /^[a-z][a-z0-9+.-]*:\/\/[^@?#\s]*$/i;
 

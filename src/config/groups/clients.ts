@@ -63,7 +63,7 @@ const documentSettings = {
   }),
 };
 
-/** RFC 7591. */
+/** Settings of dynamic client registration (RFC 7591). */
 const registrationSettings = {
   ttlSeconds: defineSetting('DCR_CLIENT_TTL', integer(60, ONE_YEAR_SECONDS * 10), {
     default: THIRTY_DAYS_SECONDS,
@@ -103,7 +103,7 @@ export const readClientsConfig = (read: Read) => ({
   clientIdMetadata: readAll(documentSettings, read),
 });
 
-// The consent page, and the other pages of a login.
+// Settings of the consent page and the other pages of a login.
 
 export const consentSettings = {
   kind: defineSetting('OAUTH_CONSENT', oneOf('page', 'off'), {

@@ -73,13 +73,13 @@ export const httpSettings = {
   }),
 };
 
-/** `TRUST_PROXY`: which proxies to trust for the caller's address. */
+/** `TRUST_PROXY`: the proxies that are trusted to report the caller's address. */
 export type TrustProxy =
   | { readonly kind: 'all' }
   | { readonly kind: 'none' }
-  /** The n-th address from the right. */
+  /** The caller has the n-th address from the right. */
   | { readonly kind: 'hops'; readonly hops: number }
-  /** Trusted proxies are skipped from the right. */
+  /** The caller has the first address from the right that is not a trusted proxy's. */
   | { readonly kind: 'networks'; readonly trusts: (address: string) => boolean };
 
 function parseTrustProxy(text: string): TrustProxy | undefined {
@@ -104,14 +104,14 @@ function addNetwork(networks: BlockList, entry: string): boolean {
   const family = isIP(address);
   if (family === 0 || rest.length > 0 || address.includes('%')) return false;
   const longest = family === 4 ? 32 : 128;
-  // An address alone is the smallest network.
+  // A single address is the smallest network.
   const length = bits ?? String(longest);
   if (!/^\d{1,3}$/.test(length) || Number(length) > longest) return false;
   networks.addSubnet(address, Number(length), family === 4 ? 'ipv4' : 'ipv6');
   return true;
 }
 
-// Sessions, streams and calls on /mcp.
+// Settings of sessions, streams and calls on /mcp.
 
 const sessionSettings = {
   ttlSeconds: defineSetting('MCP_SESSION_TTL_SECONDS', integer(60, ONE_YEAR_SECONDS), {
@@ -173,7 +173,7 @@ export const readMcpConfig = (read: Read) => ({
   ...readAll(callSettings, read),
 });
 
-// Outbound proxies: the variables are those that other programs read, too.
+// Outbound proxies, with the variables that other programs read as well.
 
 const proxyUrl = textWith(
   (text) => /^https?:\/\/\S+$/i.test(text) && isProxy(text),
@@ -191,7 +191,7 @@ function isProxy(text: string): boolean {
   );
 }
 
-/** As lenient as other programs: an unsupported entry matches nothing. */
+/** As lenient as in other programs: an unsupported entry matches nothing. */
 const unproxiedHosts: Rule<readonly string[]> = {
   parse: (text) => text.split(/[\s,]+/).filter((entry) => entry !== ''),
   allowed:

@@ -10,20 +10,20 @@ type LimitsConfig =
       readonly groups: Readonly<Record<LimitGroup, LimitRule>>;
     };
 
-/** How requests are counted: each one in the store, or in shares of a window that a process leases in advance. */
+/** Requests are counted one by one in the store, or in shares of a window that a process leases in advance. */
 export type LimitCounting = 'log' | 'leased';
 
 export interface LimitRule {
   readonly group: LimitGroup;
-  /** Prefix of the variables that set the limit, for operators who have to raise it. */
+  /** Prefix of the variables that set the limit, named to operators who have to raise it. */
   readonly prefix: string;
   /** Length of the sliding window in milliseconds. */
   readonly windowMs: number;
-  /** Requests per window from one address, from one user (undefined: not counted), and in total. */
+  /** Maximum requests per window: from one address, from one user (undefined: not counted), and in total. */
   readonly max: {
     readonly ip: number;
     readonly user: number | undefined;
-    /** Maximum for the login that a request belongs to, instead of its address (undefined: none is known). */
+    /** Maximum for the login that a request belongs to, which counts instead of its address (undefined: no login is known). */
     readonly grant: number | undefined;
     readonly global: number;
   };
@@ -34,11 +34,11 @@ interface LimitRow {
   readonly windowMs?: number;
   readonly max: number;
   readonly globalMax: number;
-  /** Set if the requests of a user can be limited, too. */
+  /** Set if a user's requests can be limited as well. */
   readonly perUser?: true;
-  /** Maximum per login, if requests belong to one. */
+  /** Maximum per login, for requests that belong to one. */
   readonly grantMax?: number;
-  /** Additional documentation of the maximums per address and per login. */
+  /** Additional documentation for the maximums per address and per login. */
   readonly details?: {
     readonly ip: string;
     readonly grant: string;
@@ -48,7 +48,7 @@ interface LimitRow {
 
 const count = integer(1, 1_000_000_000);
 
-/** `what` is the subject of the limit; the names of its variables begin with `prefix`. */
+/** `what` describes the limited requests; the names of the variables begin with `prefix`. */
 const defineLimit = (
   prefix: string,
   what: string,
@@ -113,16 +113,16 @@ const GROUPS = {
     'calls of /oauth/token, refreshes aside, and of /oauth/revoke',
     { max: 300, globalMax: 10_000 },
   ),
-  // `grantMax` is for requests that may reach the provider; cheap ones (`KnownLogin`) have 100 times as much. Clients that refresh
-  // on every session check mostly get a cached response. In broker mode all of a known login are cheap, unless
+  // `grantMax` is for requests that may reach the provider; cheap requests (`KnownLogin`) get 100 times as much. Clients that
+  // refresh on every session check mostly get a cached response. In broker mode, all requests of a known login are cheap, unless
   // OAUTH_RENEWAL_SECONDS is under 60.
   refresh: defineLimit('OAUTH_REFRESH', 'refreshes at /oauth/token', {
     max: 300,
     globalMax: 100_000,
     grantMax: 30,
   }),
-  // Counted per client if its credentials are valid, otherwise per address: an attacker who guesses locks out only their own
-  // address.
+  // Counted per client if the credentials are valid, otherwise per address, so that an attacker who guesses locks out only their
+  // own address.
   machine: defineLimit(
     'OAUTH_CLIENT_CREDENTIALS',
     'token requests of clients that log in as themselves',
@@ -137,7 +137,7 @@ const GROUPS = {
     },
   ),
   callback: defineLimit('OAUTH_CALLBACK', 'calls of /oauth/callback', { max: 20, globalMax: 1000 }),
-  // A provider has few addresses and sends one request per session: an administrator may end those of all users at once.
+  // A provider has few addresses and sends one request per session, and an administrator may end all users' sessions at once.
   logout: defineLimit('BACKCHANNEL_LOGOUT', 'calls of /oauth/backchannel-logout', {
     max: 1000,
     globalMax: 10_000,
@@ -193,6 +193,6 @@ export function readLimitsConfig(read: Read): LimitsConfig {
   return { enabled: true, counting: read(counting), groups: Object.fromEntries(groups) };
 }
 
-/** The variable for this group's limit per user; undefined if users are not counted. */
+/** The variable for the group's limit per user; undefined if requests are not counted per user. */
 export const findUserVariable = (group: LimitGroup): string | undefined =>
   GROUPS[group].user?.variable;

@@ -19,7 +19,7 @@ export type OAuthConfig = ReturnType<typeof readOAuthConfig>;
 /** The gateway is itself an authorization server, and a client of the provider. */
 export type BrokerConfig = Extract<OAuthConfig, { readonly mode: 'broker' }>;
 
-/** §4.6, §4.7: the gateway redirects clients to the provider. With a consent page there are records to seal. */
+/** §4.6, §4.7: the gateway redirects clients to the provider. With a consent page, there are records to seal. */
 export type ProxyConfig = Extract<OAuthConfig, { readonly mode: 'proxy' }>;
 
 const metadataIssuer = defineSetting('OAUTH_METADATA_ISSUER', oneOf('self', 'upstream'), {
@@ -68,11 +68,11 @@ export function readOAuthConfig(
       },
       consent: { kind, ttlSeconds },
       stateSecret: requireValue(stateSecret, stateSecrets),
-      /** Tokens issued to clients. */
+      /** The tokens that are issued to clients. */
       tokens: readTokensConfig(read),
       /** How to fetch user details from the provider, and which users may log in. */
       identity: readIdentityConfig(read),
-      /** Issuers whose assertions replace a login. */
+      /** Issuers of assertions that replace a login. */
       idJag: readAll(idJagSettings, read),
     };
   }

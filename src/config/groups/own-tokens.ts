@@ -1,4 +1,4 @@
-// Broker mode: settings of the tokens that the gateway issues, and of the lifetime of logins.
+// Broker mode: settings of the tokens that the gateway issues, and of how long logins last.
 
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import type { Parameter } from '../provider-profiles.ts';
@@ -20,7 +20,7 @@ import { chooseByProvider, providerSettings, readProfile } from './provider.ts';
 
 const ONE_HOUR_SECONDS = 3600;
 
-/** Some clients refresh on every session check once an access token expires in less than five minutes. */
+/** Some clients refresh on every session check once an access token has less than five minutes left. */
 const MIN_ACCESS_SECONDS = 600;
 
 /** §5.11: the gateway issues its own tokens. */
@@ -87,11 +87,11 @@ export const ownTokenSettings = {
 
 export const readTokensConfig = (read: Read) => ({
   ...readAll(ownTokenSettings, read),
-  /** Tolerated clock skew of the provider, for ID tokens. */
+  /** Tolerated clock skew of the provider when ID tokens are checked. */
   clockToleranceSeconds: read(providerSettings.clockToleranceSeconds),
 });
 
-// Requests to the provider with OAUTH_MODE=broker.
+// Settings of requests to the provider with OAUTH_MODE=broker.
 
 const scopes: Rule<readonly string[]> = {
   parse(text) {
@@ -102,7 +102,7 @@ const scopes: Rule<readonly string[]> = {
   allowed: 'a list of scopes, separated by spaces or commas, or none',
 };
 
-/** Parameters that the gateway sets itself, or that could smuggle in another request. */
+/** Parameters that the gateway sets itself, or that could smuggle in a second request. */
 const RESERVED =
   /^(client_.*|redirect_uri|response_.*|state|nonce|scope|resource|code_.*|request.*|registration)$/;
 
@@ -169,7 +169,7 @@ const claimName = matching(
   'the name of a claim, such as groups or https://example.com/groups, or a path, such as realm_access.roles',
 );
 
-/** Exactly one @, so that `*@example.com` matches a domain, and not any string that ends this way. */
+/** Exactly one @, so that `*@example.com` matches addresses of that domain, and not any string with this ending. */
 const emailGlob = textWith(
   (text) => text.length <= MAX_GLOB_LENGTH && /^[^@\s]+@[^@\s]+$/.test(text),
   'an address',
@@ -182,7 +182,7 @@ const emailGlobs = listOf(
 
 const NAME_AND_VALUE = /^([^\s=]+)=(.*\S.*)$/;
 
-/** For each name, the user needs one of its values. */
+/** For each claim name, the user needs one of the values. */
 const claimPairs: Rule<readonly AllowedClaim[]> = {
   parse(text) {
     const pairs = text.split(',').map((pair): AllowedClaim => {

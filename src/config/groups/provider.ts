@@ -1,4 +1,4 @@
-// Settings of the OpenID provider whose tokens are accepted. OIDC_PROVIDER selects the defaults of others.
+// Settings of the OpenID provider whose tokens are accepted. OIDC_PROVIDER selects the defaults of the other settings.
 
 import { isSafeForTokens } from '../../platform/address.ts';
 import {
@@ -76,7 +76,7 @@ const githubUrl = defineSetting('GITHUB_URL', baseUrlRule, {
   details: 'Only with `OIDC_PROVIDER=github`, where it is the issuer.',
 });
 
-/** The issuer, for a provider whose tokens do not name one. */
+/** The issuer of a provider whose tokens do not name one. */
 const findImpliedIssuer: { readonly [Login in ProviderLogin]: (read: Read) => string | undefined } =
   { openid: () => undefined, github: (read) => read(githubUrl) };
 
@@ -102,7 +102,7 @@ const tokenSettings = {
       ],
       compute(read) {
         const id = read(clientId);
-        // True if the audience of tokens is the client that they were issued to, not the gateway.
+        // True if the audience of tokens is the client that they were issued to, instead of the gateway.
         const namesClient =
           read(audienceClaim) === 'client_id' || readProfile(read).audience === 'client_id';
         if (!namesClient) return listOwnAudiences(read(serverSettings.baseUrl));
@@ -152,7 +152,7 @@ export function readProviderConfig(read: Read): ProviderConfig | undefined {
   return { name: read(provider), issuer: given, login, ...readAll(tokenSettings, read), quirks };
 }
 
-/** §5: requirements on callers. */
+/** §5: requirements that callers have to meet. */
 export interface RequiredAuthConfig extends ValuesOf<typeof checkSettings> {
   readonly required: true;
   readonly provider: ProviderConfig;
@@ -167,7 +167,7 @@ export const readAuthConfig = (
     ? { required: true, provider: requireValue(found, issuer), ...readAll(checkSettings, read) }
     : { required: false };
 
-// OAUTH_MODE, which determines the defaults of many other settings.
+// OAUTH_MODE, on which the defaults of many other settings depend.
 
 export type OAuthMode = 'proxy' | 'broker';
 
@@ -220,7 +220,7 @@ const ownClientSettings = {
   }),
 };
 
-/** In broker mode, the discovery document supplies undefined endpoints. */
+/** In broker mode, endpoints that are undefined come from the discovery document. */
 const endpointSettings = {
   authorizationUrl: defineSetting('OAUTH_AUTHORIZATION_URL', httpUrl, {
     summary: "The provider's authorization endpoint; discovered in broker mode.",
@@ -248,9 +248,9 @@ export const readProviderClient = (read: Read) => ({
   endpoints: readAll(endpointSettings, read),
 });
 
-// ID-JAG: assertions from a company's identity provider about what a client may do for a user, without a login in the browser.
+// ID-JAG: assertions in which a company's identity provider says what a client may do for a user, without a login in the browser.
 
-/** Each issuer has a discovery document and a key set that are fetched in the background. */
+/** Limited, since each issuer has a discovery document and a key set that are fetched in the background. */
 const MAX_ISSUERS = 20;
 
 const issuers: Rule<readonly string[]> = {

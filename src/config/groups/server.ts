@@ -1,4 +1,4 @@
-// Settings of the server: its address, and its self-description.
+// Settings of the server: its address, and how it describes itself.
 
 import { isIPv4 } from 'node:net';
 import { LOG_FORMATS, LOG_LEVELS } from '../../platform/log.ts';
@@ -121,7 +121,7 @@ export const readServerConfig = (read: Read, isBaseUrlSet: boolean) => ({
   isBaseUrlSet,
 });
 
-// Facts about this gateway for its pages.
+// Information about this gateway that its pages show.
 
 export const siteSettings = {
   logoUrl: defineSetting('SERVICE_LOGO_URL', imageUrl, {
@@ -154,7 +154,7 @@ export function readSiteConfig(read: Read) {
 
 // §32: how clients discover this gateway, and its name in catalogues and registries.
 
-/** Server cards and `server.json` allow 200 characters; names for `/mcp/<name>` end in a name of up to 32. */
+/** Server cards and `server.json` allow 200 characters, and names for `/mcp/<name>` end in a name of up to 32. */
 const MAX_NAME = 160;
 
 const reverseDnsName = textWith(
@@ -195,7 +195,7 @@ export const serverCardSettings = {
 /** `https://mcp.example.com` becomes `com.example.mcp/postern`. An IP address cannot be reversed. */
 function deriveName(url: string) {
   const { hostname } = new URL(url);
-  // Not `isIP`: for a host name it compiles the IPv6 pattern, which adds 5 ms to the startup time.
+  // `isIP` is avoided: for a host name it compiles the IPv6 pattern, which adds 5 ms to the startup time.
   const isAddress = hostname.startsWith('[') || isIPv4(hostname);
   const name = hostname.replace(/^\[|\]$/g, '');
   const labels = isAddress ? [name] : name.split('.').filter(Boolean).reverse();
@@ -203,7 +203,7 @@ function deriveName(url: string) {
   return `${namespace}/postern`.slice(-MAX_NAME);
 }
 
-// Defaults for the servers behind the gateway; the configuration file may override them.
+// Defaults for the servers behind the gateway, which the configuration file may override.
 
 export const upstreamSettings = {
   maxBytes: defineSetting('MAX_UPSTREAM_BYTES', integer(1024, 268_435_456), {
@@ -224,7 +224,7 @@ export const upstreamSettings = {
   }),
 };
 
-// The operators' page.
+// Settings of the operators' page.
 
 const groupNames = names('groups, as the provider names them');
 const clientIds = names('client IDs, as the configuration file or the provider knows them');

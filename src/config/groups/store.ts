@@ -10,7 +10,7 @@ export type StoreConfig = EmbeddedStoreConfig | RedisStoreConfig;
 
 export interface ChosenStore {
   readonly kind: string;
-  /** Files of this process; with Redis, only the keys of `postern dev`. */
+  /** Folder for files of this process; with Redis, only for the keys of `postern dev`. */
   readonly dataDir: string;
 }
 
@@ -20,12 +20,12 @@ interface EmbeddedStoreConfig extends ChosenStore {
 
 export interface RedisStoreConfig extends ChosenStore {
   readonly kind: 'redis';
-  /** May contain a password. */
+  /** The URL, which may contain a password. */
   readonly url: string;
   readonly reads: StoreReads;
 }
 
-/** How sessions and logins are read: from Redis every time, or from a cache that Redis invalidates. */
+/** Sessions and logins are read from Redis every time, or from a cache that Redis invalidates. */
 export type StoreReads = 'direct' | 'tracked';
 
 /** True if a `REDIS_URL` addresses a Redis Cluster. */
@@ -53,17 +53,17 @@ export const storeSettings = {
   }),
 };
 
-/** How the settings select a store, and its properties before it is open. */
+/** Selects a kind of store from the settings, and describes its properties before it is open. */
 export interface StoreKind<Chosen extends ChosenStore = ChosenStore> {
-  /** Undefined if the settings do not select it. */
+  /** Undefined if the settings do not select this kind of store. */
   read(read: Read): Chosen | undefined;
-  /** Other replicas may use the same store (`Store.isShared`). */
+  /** True if other replicas may use the same store (`Store.isShared`). */
   readonly isShared: boolean;
-  /** The location of its data, for operators. Contains no secrets: only the hosts of a URL. */
+  /** The location of the store's data, for operators. Contains no secrets: only the hosts of a URL. */
   describe(chosen: Chosen): string;
-  /** The same in a few words, for the terminal. */
+  /** Like `describe`, in a few words for the terminal. */
   describeBriefly(chosen: Chosen): string;
-  /** An example, for the types of its members. */
+  /** An example configuration, from which the types of members are known. */
   readonly model: Chosen;
 }
 
@@ -128,16 +128,16 @@ export function chooseStore<Chosen extends ChosenStore>(
   throw new Error('The settings name no store');
 }
 
-/** A hand-written Config may name an unknown kind: it gets the model of the store that needs no setting. */
+/** A hand-written Config may name an unknown kind: the result is then the model of the store that needs no setting. */
 export const findStoreModel = (kind: string | undefined): ChosenStore =>
   listKinds().find(({ model }) => model.kind === kind)?.model ?? STORE_KINDS.embedded.model;
 
 // OAUTH_STATE_SECRET: seals the records of a login.
 
 export type StateSecret =
-  /** `OAUTH_STATE_SECRET`: the first one seals, all of them open. Never empty. */
+  /** `OAUTH_STATE_SECRET`: the first secret seals, and all of them open. Never empty. */
   | { readonly kind: 'given'; readonly secrets: readonly string[] }
-  /** Generated at the first start and kept in a file, for a single process. */
+  /** Generated at the first start and kept in a file; for a single process. */
   | { readonly kind: 'kept'; readonly dataDir: string };
 
 export const MIN_SECRET_BYTES = 32;

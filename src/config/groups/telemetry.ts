@@ -1,4 +1,4 @@
-// Settings of OpenTelemetry and of the audit log. The variables for traces are defined by its specification.
+// Settings of OpenTelemetry and of the audit log. OpenTelemetry's specification defines the variables for traces.
 import { decodePercent } from '../../platform/json.ts';
 import { anyText, baseUrl, flag, oneOf, type Rule } from '../rules.ts';
 import { defineSetting, type Read, readAll } from '../setting.ts';
@@ -101,11 +101,11 @@ export function readTracingConfig(read: Read) {
   const fixed = name.endsWith('always_on') ? 1 : 0;
   return {
     collector: {
-      /** The URL that spans are posted to. */
+      /** The URL to which spans are posted. */
       url: `${url}/v1/traces`,
       ...readAll(collectorSettings, read),
       sampler: {
-        /** The ratio of traces that begin here. */
+        /** The ratio of traces that are sampled among those that begin here. */
         ratio: name.endsWith('traceidratio') ? argument : fixed,
         /** True if the caller's sampling decision applies to traces that the caller began. */
         followsCaller: name.startsWith('parentbased_'),
@@ -114,7 +114,7 @@ export function readTracingConfig(read: Read) {
   };
 }
 
-// The audit log: who did what.
+// Settings of the audit log, which records who did what.
 
 /** `stdout` or `file:PATH`. */
 type AuditDestination =

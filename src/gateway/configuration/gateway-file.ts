@@ -68,12 +68,12 @@ export interface GatewayFile
   readonly notify?: NotifyConfig | undefined;
 }
 
-/** The configuration file and the lock next to it: read together, and in effect until they are reloaded. */
+/** The configuration file and the lock next to it. They are read together, and stay in effect until they are reloaded. */
 export interface Setup {
   readonly file: GatewayFile;
-  /** Undefined if there is no lock: everything is approved. */
+  /** Undefined if there is no lock: everything is then approved. */
   readonly lock?: Lock | undefined;
-  /** The lock file is empty (`{}`): there is intentionally no lock. */
+  /** Set if the lock file is empty (`{}`): there is intentionally no lock. */
   readonly meansNoLock?: boolean;
 }
 
@@ -110,7 +110,7 @@ const fileMembers = {
   ),
   maxNameLength: defineMember(
     'maxNameLength',
-    // A shorter limit leaves only the server's name and the hash; no tool has a longer name (§18.2).
+    // With a shorter limit, only the server's name and the hash would fit; no tool has a longer name (§18.2).
     wholeNumber(32, 128),
     'The maximum length of the names of tools and prompts, in characters; longer ones are cut. Default: 64; 48 suits clients that add their own prefix.',
   ),
@@ -151,9 +151,9 @@ const fileMembers = {
   ),
 };
 
-// Members that other programs write into files that they share with us.
+// Members that other programs write into a file that Postern shares with them.
 
-/** In addition to the servers. */
+/** Ignored members at the top level, in addition to those of servers. */
 const IGNORED_FILE_MEMBERS: readonly string[] = [
   '//',
   '_comment',
@@ -166,14 +166,14 @@ const IGNORED_FILE_MEMBERS: readonly string[] = [
   'sandbox',
 ];
 
-/** Where other programs have their servers. */
+/** Members in which other programs list their servers. */
 const REPLACED_FILE_MEMBERS: Readonly<Record<string, string>> = {
   context_servers: 'Postern has its servers under "mcpServers". Rename this member.',
   mcp: 'Postern has its servers under "mcpServers", at the top of the file. Move them there.',
   mcp_servers: 'Postern has its servers under "mcpServers". Rename this member.',
 };
 
-/** References between servers and rules are not checked yet. */
+/** The content of the file, before references between servers and rules are checked. */
 type FileContent = NonNullable<ReturnType<typeof fileShape.read>>;
 
 export const fileShape = object({
@@ -205,7 +205,7 @@ export const fileShape = object({
       views: read(fileMembers.views) ?? [],
       ...(read(fileMembers.rules) ?? { rules: [], meansNoRules: false }),
       allowsFewer: read(fileMembers.allowFewerProtections) ?? false,
-      /** Undefined if the file does not name them. */
+      /** Undefined if the file has no guards. */
       guards: read(fileMembers.guards),
       notify: read(fileMembers.notify),
     };
@@ -219,24 +219,24 @@ export const createGatewayFileSchema = (): JsonObject => ({
   ...fileShape.schema,
 });
 
-// §18.1: the text of the configuration file as a whole: servers and rules, and combinations of them that are not allowed.
+// §18.1: reads the configuration file as a whole: servers and rules, and combinations of them that are not allowed.
 
 export interface FileSource extends TextSource, FileSurroundings {}
 
-/** With everything that the transports read about their servers. */
+/** Includes everything that the transports read about their servers. */
 export type ParsedFile = GatewayFile & { readonly servers: readonly ServerEntry[] };
 
 export type ParsedGatewayFile =
   | {
       readonly kind: 'parsed';
       readonly file: ParsedFile;
-      /** For the log: valid but possibly unintended choices. */
+      /** For the log: choices that are valid but possibly unintended. */
       readonly warnings: readonly string[];
     }
   /** In the order of the file. */
   | { readonly kind: 'problems'; readonly problems: readonly Problem[] };
 
-/** Reads nothing but the text, except what `options` reads. */
+/** Reads only the text, apart from anything that `options` reads. */
 export async function parseGatewayFile(
   fileText: string,
   options: FileSource,
@@ -300,7 +300,7 @@ async function completeFile(file: FileContent, options: FileSource): Promise<Par
       guards.length > 0 && {
         guards: completeGuards(
           guards,
-          // The member that makes a server personal to each user, which a guard cannot be.
+          // The member that makes a server personal to each user, which a guard server must not be.
           servers.map(({ config }) => ({
             name: config.name,
             personalBy: findFacts(config).personalBy,
@@ -312,8 +312,8 @@ async function completeFile(file: FileContent, options: FileSource): Promise<Par
 }
 
 /**
- * Reports patterns for names that only a server can have, if no server in the file has them. Patterns of rules that only allow
- * are not reported: only a pattern that protects something must not match nothing.
+ * Reports patterns for names that only a server can have, if no server in the file has them. Patterns of rules that only allow are
+ * not reported: it is a problem only if a pattern that protects something matches nothing.
  */
 function reportStrangers(
   { servers, disabled, rules, guards = [], ...naming }: FileContent,
@@ -328,7 +328,7 @@ function reportStrangers(
     const stranger = findStranger(pattern);
     if (stranger === undefined) return;
     const { start, meant } = stranger;
-    // It protects again once its server is back, so it does not have to be removed while the server is disabled.
+    // The pattern protects again once its server is back, so it does not have to be removed while the server is disabled.
     if (disabled.some((one) => one.disabledPrefix + naming.separator === start)) return;
     const guess = meant === undefined ? '' : ` Did you mean ${quote(meant, MAX_NAME)}?`;
     report(

@@ -6,18 +6,18 @@ import { normalizeHost } from '../address.ts';
 import type { Clock } from '../clock.ts';
 import { getErrorCode, isNobodyThere, isShortage } from '../error-code.ts';
 
-/** The other end of connections, and how to get there. */
+/** The other end of connections, and the way to reach it. */
 export interface Destination {
   readonly host: string;
   readonly port: number;
   readonly isSecure: boolean;
-  /** PEM of the authorities that may have signed its certificate; undefined for the system's. */
+  /** PEM of the certificate authorities to trust instead of the system's; undefined for the system's. */
   readonly ca: string | undefined;
-  /** Milliseconds until a connection counts as failed, TLS and the proxy included. */
+  /** Milliseconds after which a connection attempt fails, including TLS and the proxy. */
   readonly timeoutMs: number;
-  /** Opens a connection to it through a proxy; undefined if there is none. */
+  /** Opens a connection to the destination through a proxy; undefined if there is none. */
   readonly openTunnel: ((signal: AbortSignal) => Promise<Duplex>) | undefined;
-  /** It is itself a proxy that receives requests for other servers. */
+  /** True if the destination is itself a proxy that receives requests for other servers. */
   readonly isProxy: boolean;
 }
 
@@ -33,11 +33,11 @@ interface PendingConnection {
   readonly signal: AbortSignal;
   /** Receives the server's data in a buffer that is shared with other connections. */
   readonly onread: OnReadOpts;
-  /** The same through a tunnel, which has its own buffers. */
+  /** Receives the server's data from a tunnel, which has its own buffers. */
   receive(bytes: Buffer): void;
 }
 
-/** Returns a function that opens connections. TLS resumes the session of an earlier connection, which saves a round trip. */
+/** Returns a function that opens connections. TLS session resumption saves a round trip after the first connection. */
 export function createConnect(
   destination: Destination,
 ): (how: PendingConnection) => Promise<Socket> {
@@ -46,7 +46,7 @@ export function createConnect(
   let session: Buffer | undefined;
 
   const secure = { ALPNProtocols: ['http/1.1'], ...(ca !== undefined && { ca }) };
-  // The server name of TLS is never an address (RFC 6066 §3).
+  // A TLS server name is never an address (RFC 6066 §3).
   const named = isIP(host) === 0 ? { host, servername: host } : { host };
 
   function keepSession(socket: TLSSocket) {
@@ -77,7 +77,7 @@ export function createConnect(
       signal,
       (task) =>
         afterReading(how.clock, timeoutMs / 2, () => {
-          // A second lookup of its address would only cause delay.
+          // While the host's address is still being looked up, a second lookup would only cause delay.
           if (hasAddress) task();
         }),
     );
@@ -100,7 +100,7 @@ export function createConnect(
     try {
       return await open(how, AbortSignal.any([how.signal, timeout.signal]));
     } catch (error) {
-      // The server may have failed to resume it.
+      // The server may have failed to resume the TLS session.
       session = undefined;
       throw isProxy && !how.signal.aborted && error instanceof Error ? toProxyError(error) : error;
     } finally {
@@ -115,7 +115,7 @@ const NO_ANSWER = 'the server took too long to connect';
 const KEPT_ALIVE = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
 
 /**
- * Runs the task after a delay, once data that has arrived by then has been read: the process may have been paused. Returns a
+ * Runs the task after a delay, once data that has arrived by then has been read, since the process may have been paused. Returns a
  * function that cancels it.
  */
 function afterReading(clock: Clock, ms: number, task: () => void): () => void {
@@ -132,7 +132,7 @@ function afterReading(clock: Clock, ms: number, task: () => void): () => void {
 /**
  * Opens a second connection if the first one gets no answer for a while, and uses whichever opens first. A SYN packet may be lost
  * in transit, or dropped by a server whose backlog is full, and the system resends it only after a second, when the request has
- * already failed. Nothing of a request was sent on either. `onReached`: the server has answered, by TCP at least.
+ * already failed. No part of a request was sent on either. `onReached`: the server has answered, at least by TCP.
  */
 function openOneOfTwo(
   begin: (ending: AbortSignal, onReached: () => void) => Promise<Socket>,
@@ -160,7 +160,7 @@ function openOneOfTwo(
         },
         (error: unknown) => {
           underWay -= 1;
-          // The first error says most: the other one may just be a timeout.
+          // The first error is the most informative: the other one may be just a timeout.
           failure ??= error;
           if (underWay > 0) return;
           reject(failure);
@@ -200,14 +200,14 @@ function whenOpen<Kind extends Socket>(
   });
 }
 
-// Failures between the gateway and its proxy: not the server's fault, and nothing has reached it.
+// Failures between the gateway and its proxy. They are not the server's fault, and nothing has reached the server.
 
 type ProxyErrorCode =
-  /** It refuses to connect to the server. */
+  /** The proxy refuses to connect to the server. */
   | 'ERR_PROXY_REFUSED'
-  /** Nothing responds at its address. */
+  /** Nothing responds at the proxy's address. */
   | 'ERR_PROXY_UNREACHABLE'
-  /** It did not answer in time, closed the connection, or speaks another protocol. */
+  /** The proxy did not answer in time, closed the connection, or speaks another protocol. */
   | 'ERR_PROXY_FAILED';
 
 export class ProxyError extends Error {
@@ -220,7 +220,7 @@ export class ProxyError extends Error {
   }
 }
 
-/** Converts the failure of a connection to the proxy. A shortage of files or ports of this machine stays as it is. */
+/** Converts a failed connection to the proxy. If this machine has run out of files or ports, the error stays as it is. */
 export function toProxyError(cause: Error): Error {
   const code = getErrorCode(cause) ?? '';
   if (isShortage(code)) return cause;

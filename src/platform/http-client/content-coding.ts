@@ -1,5 +1,5 @@
 // Decodes answers that arrive compressed (RFC 9110 §8.4) despite `Accept-Encoding: identity`: some hosts have only compressed
-// files, and some proxies compress all answers.
+// files, and some proxies compress everything.
 import { pipeline, type Readable, type Transform } from 'node:stream';
 import {
   constants,
@@ -10,14 +10,14 @@ import {
 } from 'node:zlib';
 
 const KNOWN = /^(?:(?:x-)?gzip|deflate|br)$/;
-/** Values that are not codings: some servers name the character set there, or the media type. */
+/** Values that are not codings: some servers put the character set there, or the media type. */
 const MEANINGLESS = /^(?:|identity|none|binary|[78]bit|(?:us-)?ascii|utf-?8|iso-8859-1|.*[=/].*)$/;
 const SHOWN = /^[\w.+, -]{1,60}$/;
 
 interface ContentCoding {
   /** `none`: the body is not encoded. */
   readonly kind: 'none' | 'known' | 'unknown';
-  /** It can be shown. */
+  /** The name of the coding, which is safe to show. */
   readonly name: string;
 }
 
@@ -36,21 +36,21 @@ const trim = (text: string) => text.trim();
 function createDecoder(name: string, first: Uint8Array): Transform {
   if (name === 'br') return createBrotliDecompress(BROTLI_OPTIONS);
   if (name !== 'deflate') return createGunzip(ZLIB_OPTIONS);
-  // RFC 9110 §8.4.1.2: some servers send it without the zlib wrapper.
+  // RFC 9110 §8.4.1.2: some servers send deflate without the zlib wrapper.
   const isZlib = ((first[0] ?? 0) & 0x0f) === ZLIB_METHOD;
   return isZlib ? createInflate(ZLIB_OPTIONS) : createInflateRaw(ZLIB_OPTIONS);
 }
 
 /** RFC 1950 §2.2. */
 const ZLIB_METHOD = 8;
-/** Passes on everything that can be decoded at once, even from a body that ends too early. */
+/** Passes on everything that can be decoded immediately, even from a body that ends too early. */
 const ZLIB_OPTIONS = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
 const BROTLI_OPTIONS = {
   flush: constants.BROTLI_OPERATION_FLUSH,
   finishFlush: constants.BROTLI_OPERATION_FLUSH,
 };
 
-/** Decodes a body; the reader bounds it. In an unknown coding it stays as received. */
+/** Decodes a body, whose size the reader limits. A body in an unknown coding stays as received. */
 export async function* decodeBody(body: Readable, header: string): AsyncGenerator<Uint8Array> {
   const coding = readCoding(header);
   if (coding.kind !== 'known') return yield* body;
@@ -59,7 +59,7 @@ export async function* decodeBody(body: Readable, header: string): AsyncGenerato
   if (first === undefined) return;
   const decoder = createDecoder(coding.name, first);
   decoder.write(first);
-  // The reader gets the error.
+  // Errors reach the reader.
   yield* pipeline(body, decoder, () => {});
 }
 
@@ -68,7 +68,7 @@ async function readFirst(body: Readable): Promise<Uint8Array | undefined> {
   return undefined;
 }
 
-/** Window size as a power of two, from the first byte (RFC 7932 §9.1). For the other codings it is 32 KiB. */
+/** The window size as a power of two, from the first byte (RFC 7932 §9.1). For the other codings, the window is 32 KiB. */
 function readBrotliWindow(first: number) {
   const [upper, lower] = [(first >> 1) & 7, (first >> 4) & 7];
   if (first % 2 === 0) return 16;
@@ -79,31 +79,31 @@ function readBrotliWindow(first: number) {
 /** Receives the decoded bytes of one body. */
 export interface DecodedReader {
   onDecoded(bytes: Buffer): void;
-  /** `problem` is a clause. No call follows this one. */
+  /** `problem` is a clause. No other call follows. */
   onUndecodable(problem: string): void;
-  /** The decoder is waiting for more, and holds memory while it waits. */
+  /** The decoder is waiting for more input, and holds memory in the meantime. */
   onWaiting(): void;
-  /** Enough data is waiting to be decoded (back-pressure), until `letSourceGoOn` is called. */
+  /** Called when enough data is waiting to be decoded (back-pressure), until `letSourceGoOn` is called. */
   holdSource(): void;
   letSourceGoOn(): void;
 }
 
-/** Decodes a body as its bytes arrive, and keeps no more than a few pieces of it. */
+/** Decodes a body as its bytes arrive, keeping no more than a few pieces of it. */
 export class BodyDecoder {
   private readonly name: string;
   private readonly maxBytes: number;
   private readonly reader: DecodedReader;
   private decoder: Transform | undefined = undefined;
-  /** Bytes received since the last decoded byte: some codings have endless input that decodes to nothing. */
+  /** Bytes received since the last decoded byte. In some codings, endless input may decode to nothing. */
   private fruitless = 0;
   private isPaused = false;
   private hasEnded = false;
   private hasAll = false;
   private windowBytes = 0;
-  /** Memory that it may hold while it waits for more: as much as the first byte declares. */
+  /** The memory that the decoder may hold while it waits for more input: as much as the first byte declares. */
   keptBytes = 0;
 
-  /** `maxBytes` bounds the coded bytes that decode to nothing; the reader bounds the decoded ones. */
+  /** `maxBytes` limits the encoded bytes that decode to nothing; the reader limits the decoded bytes. */
   constructor(name: string, maxBytes: number, reader: DecodedReader) {
     this.name = name;
     this.maxBytes = maxBytes;
@@ -128,7 +128,7 @@ export class BodyDecoder {
     this.reader.onWaiting();
   }
 
-  /** No more bytes follow; `task` runs after all are decoded. */
+  /** Called when no more bytes follow; `task` runs after all have been decoded. */
   finish(task: () => void): void {
     this.hasAll = true;
     if (this.decoder === undefined || this.hasEnded) task();
@@ -145,7 +145,7 @@ export class BodyDecoder {
     this.decoder?.resume();
   }
 
-  /** The reader is no longer called. */
+  /** Stops decoding; the reader is not called any more. */
   stop(): void {
     this.decoder?.removeAllListeners('data').removeAllListeners('end').destroy();
   }

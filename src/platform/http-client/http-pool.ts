@@ -1,4 +1,5 @@
-// Connection pool of one server. Each connection has one request at a time (HTTP/1.1 without pipelining): no head-of-line blocking.
+// The connection pool of one server. Each connection has one request at a time (HTTP/1.1 without pipelining), so there is no
+// head-of-line blocking.
 import { AsyncResource } from 'node:async_hooks';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
@@ -8,30 +9,31 @@ import { ResponseReader } from './read-response.ts';
 
 interface HttpPoolOptions {
   readonly destination: Destination;
-  /** For the Host header. */
+  /** The value of the Host header. */
   readonly host: string;
-  /** Text before the path in the first line: the origin for requests to a proxy, otherwise nothing. */
+  /** Text before the path in the request line: the origin for requests to a proxy, otherwise empty. */
   readonly targetPrefix: string;
-  /** For a proxy that receives the requests; undefined if there is none. */
+  /** Credentials for a proxy that receives the requests; undefined if there is none. */
   readonly proxyAuthorization: string | undefined;
   /** False if each request should have its own connection. */
   readonly keepsConnections: boolean;
   readonly clock: Clock;
 }
 
-/** The gateway no longer uses the server. */
+/** A request failed because the gateway no longer uses the server. */
 export class PoolClosed extends Error {
   override readonly name = 'PoolClosed';
   readonly code = 'ERR_POOL_CLOSED';
 }
 
 /**
- * Keep-alive time for a server that does not name one: less than the 2 s after which gunicorn closes an idle connection, and the
- * 5 s of uvicorn and others. A call sent at that very moment fails, and a tool call cannot be repeated: of 600 calls sent to
- * gunicorn within 24 ms of its 2 s, 98 failed; of 300 to another server within 20 ms of its 60 s, 198.
+ * Keep-alive time for a server that does not announce one: less than the 2 s after which gunicorn closes an idle connection, and
+ * the 5 s of uvicorn and others. A call sent at the very moment when the server closes the connection fails, and a tool call cannot
+ * be repeated: of 600 calls sent to gunicorn within 24 ms of its 2 s, 98 failed; of 300 to another server within 20 ms of its 60 s,
+ * 198.
  */
 const IDLE_MS = 1_500;
-/** Subtracted from the time that a server names, since a request takes time to get there. */
+/** Subtracted from the time that a server announces, since a request takes time to arrive. */
 const EARLIER_MS = 2_000;
 const MAX_IDLE_MS = 600_000;
 
@@ -39,11 +41,11 @@ export class HttpPool {
   private readonly clock: Clock;
   private readonly targetPrefix: string;
   private readonly keepsConnections: boolean;
-  /** The headers that belong to the connection. */
+  /** The header lines that belong to the connection. */
   private readonly own: string;
   private readonly open: ReturnType<typeof createConnect>;
   private readonly connections = new Set<PooledConnection>();
-  /** The connection that was used last is at the end, and is used next, so that the others can be closed. */
+  /** The most recently used connection is at the end, and is used next, so that the others can be closed. */
   private readonly idle: PooledConnection[] = [];
   private readonly sweep: () => void;
   private isClosed = false;
@@ -74,7 +76,7 @@ export class HttpPool {
   }
 
   /**
-   * Has no timeout: a stream may stay silent for hours. The handler is not called before this returns.
+   * Has no timeout, since a stream may stay silent for hours. The handler is not called before this returns.
    *
    * @throws UnsendableHeader, PoolClosed
    */
@@ -96,7 +98,7 @@ export class HttpPool {
     for (const connection of this.connections) connection.end(createClosed());
   }
 
-  // Calls of the connections.
+  // Called by the connections.
 
   connect(connection: PooledConnection, signal: AbortSignal): Promise<Socket> {
     const how = {
@@ -108,7 +110,7 @@ export class HttpPool {
     return this.origin.runInAsyncScope(this.open, undefined, how);
   }
 
-  /** Another request may be sent, within this many milliseconds if the server says so (`Keep-Alive: timeout`). */
+  /** Called when another request may be sent, within this many milliseconds if the server says so (`Keep-Alive: timeout`). */
   release(connection: PooledConnection, keptMs: number | undefined): void {
     if (!this.keepsConnections) {
       connection.end(EXPIRED);
@@ -120,7 +122,7 @@ export class HttpPool {
     this.sweep();
   }
 
-  /** Nothing can be sent any more. */
+  /** Called when nothing more can be sent on the connection. */
   forget(connection: PooledConnection): void {
     this.connections.delete(connection);
     const at = this.idle.lastIndexOf(connection);
@@ -145,17 +147,17 @@ export class HttpPool {
 
 const createClosed = () => new PoolClosed('the connections to the server were closed');
 
-/** Reaches no handler: no request was in flight. */
+/** Never reaches a handler, since no request was in flight. */
 const EXPIRED = new Error('the connection was idle for too long');
 
 /** Receives the answer to one request. An error that it throws fails that request. */
 export interface ResponseHandler {
   onStart(status: number, headers: IncomingHttpHeaders): void;
-  /** The bytes are the handler's own. */
+  /** The handler may keep the bytes. */
   onData(bytes: Buffer): void;
   /** The last call, unless `onError` is called. */
   onEnd(): void;
-  /** `wasSent` is false if nothing of the request can have reached the server. */
+  /** `wasSent` is false if no part of the request can have reached the server. */
   onError(error: Error, wasSent: boolean): void;
 }
 
@@ -165,13 +167,13 @@ export interface ResponseHandler {
  */
 export type SentRequest = Pick<PooledConnection, 'pause' | 'resume' | 'abort'>;
 
-/** The server closed the connection, before its answer or in the middle of it. */
+/** The server closed the connection before its answer, or in the middle of it. */
 class ConnectionClosed extends Error {
   override readonly name = 'ConnectionClosed';
   readonly code = 'ECONNRESET';
 }
 
-/** A class, since each request has one, mostly a reused one. */
+/** A class, since each request uses one, mostly a reused one. */
 class PooledConnection {
   private readonly owner: HttpPool;
   private readonly reader = new ResponseReader(this);
@@ -181,7 +183,7 @@ class PooledConnection {
   private keptMs: number | undefined = undefined;
   private isPaused = false;
   private isOver = false;
-  /** End of the time when a request may be sent while it is idle, in monotonic milliseconds. */
+  /** Until when a request may be sent on the idle connection, in monotonic milliseconds. */
   idleUntil = 0;
 
   constructor(owner: HttpPool) {
@@ -203,7 +205,7 @@ class PooledConnection {
     );
   }
 
-  /** The bytes are valid until it returns. */
+  /** The bytes are only valid until this returns. */
   receive(bytes: Buffer): void {
     if (this.isOver) return;
     try {
@@ -213,14 +215,14 @@ class PooledConnection {
     }
   }
 
-  /** Closes it; a handler that waits for an answer gets the error. */
+  /** Closes the connection; a handler that is waiting for an answer gets the error. */
   end(error: Error): void {
     const { handler, socket } = this;
     this.close();
     handler?.onError(error, socket !== undefined);
   }
 
-  // Calls of the sender of the request.
+  // Called by the sender of the request.
 
   pause(handler: ResponseHandler): void {
     if (this.handler !== handler) return;
@@ -232,12 +234,12 @@ class PooledConnection {
     if (this.handler === handler && this.isPaused) this.goOn();
   }
 
-  /** Closes the connection; the handler gets nothing more. */
+  /** Closes the connection; the handler is not called any more. */
   abort(handler: ResponseHandler): void {
     if (this.handler === handler) this.close();
   }
 
-  // The answer, as it is read.
+  // Called by the reader of the answer.
 
   onHead(status: number, headers: IncomingHttpHeaders): void {
     const seconds = KEPT.exec(String(headers['keep-alive'] ?? ''))?.[1];
@@ -253,7 +255,7 @@ class PooledConnection {
     const { handler, socket } = this;
     this.handler = undefined;
     if (this.isPaused) this.goOn();
-    // An answer may arrive before its whole request has been sent: the rest would be mistaken for the next request.
+    // An answer may arrive before its request has been sent completely: the rest would be mistaken for the next request.
     if (isReusable && socket?.writableLength === 0) {
       // Idle connections do not keep a finished command running.
       socket.unref();
@@ -262,7 +264,7 @@ class PooledConnection {
     try {
       handler?.onEnd();
     } catch (error) {
-      // The connection may belong to another request by now, which must not fail because of this.
+      // The connection may already belong to another request, which must not fail because of this error.
       handler?.onError(toError(error), true);
     }
   }
@@ -282,7 +284,7 @@ class PooledConnection {
   private write(socket: Socket, head: string, body: string | null): void {
     this.reader.begin();
     socket.ref();
-    // One string is written in one system call. Only ASCII has the same bytes in a header and in a body.
+    // A single string is written in one system call. Only ASCII has the same bytes in a header and in a body.
     const isAscii = Buffer.byteLength(head) === head.length;
     if (isAscii) {
       socket.write(body === null ? head : head + body);
@@ -309,12 +311,12 @@ class PooledConnection {
 }
 
 /**
- * Read buffer of all connections: Node's own reads allocate 64 KiB each, and most answers are a kilobyte. Bytes that are kept are
- * copied before the next read.
+ * The read buffer of all connections: Node's own reads allocate 64 KiB each, and most answers are about a kilobyte. Bytes that are
+ * kept are copied before the next read.
  */
 const shared = Buffer.allocUnsafeSlow(65_536);
 
-/** The option `onread` of the connection's socket. */
+/** The option `onread` for the socket of a connection. */
 const readInto = (connection: PooledConnection) => ({
   buffer: shared,
   callback(length: number) {
@@ -332,14 +334,14 @@ const CLOSED = 'the server closed the connection';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS';
-  /** Path and query. */
+  /** Path and query of the URL. */
   readonly path: string;
-  /** Lists of alternating names and values: joining them would cost an array per request. */
+  /** Lists of alternating names and values, kept separate: joining them would cost an array per request. */
   readonly headers: readonly (readonly string[])[];
   readonly body: string | null;
 }
 
-/** A header that cannot be sent: it affects only this request. */
+/** A header cannot be sent, which affects only this request. */
 export class UnsendableHeader extends Error {
   override readonly name = 'UnsendableHeader';
 }
@@ -348,7 +350,7 @@ export class UnsendableHeader extends Error {
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** Headers of framing, of the connection and for proxies: only this client itself sets them. */
+/** Headers of framing, of the connection and for proxies, which only this client itself sets. */
 const OWN = new Set([
   'connection',
   'content-length',
@@ -368,8 +370,8 @@ const OWN = new Set([
 export const isConnectionHeader = (name: string): boolean => OWN.has(name.toLowerCase());
 
 /**
- * Writes the head of a request, including the empty line. `target` is the request target of its first line (RFC 9112 §3.2), `own`
- * are the header lines of the connection.
+ * Writes the head of a request, including the empty line. `target` is the request target in its first line (RFC 9112 §3.2); `own`
+ * contains the header lines of the connection.
  *
  * @throws UnsendableHeader
  */

@@ -1,5 +1,5 @@
-// Strictly reads a server's answers over one connection (RFC 9112): bytes that two parsers could interpret as different answers
-// are refused, along with the connection, since what follows could be mistaken for the answer to another user's request.
+// Reads a server's answers from a connection strictly (RFC 9112). Bytes that two parsers could interpret as different answers are
+// refused, along with the connection, since the bytes after them could be mistaken for the answer to another user's request.
 import type { IncomingHttpHeaders } from 'node:http';
 import { allocateReceived } from '../pieces.ts';
 
@@ -8,7 +8,7 @@ export class InvalidResponse extends Error {
   override readonly name = 'InvalidResponse';
 }
 
-/** Receives the data read. */
+/** Receives the parts of an answer. */
 interface ResponseSink {
   /** Called for the final response; informational responses (1xx) are skipped. */
   onHead(status: number, headers: IncomingHttpHeaders): void;
@@ -20,9 +20,9 @@ interface ResponseSink {
 
 /** Maximum size of a head in bytes: as much as Node's own client accepts. Also applies to trailers. */
 const MAX_HEAD = 16_384;
-/** Maximum size of the line with a chunk's size, in bytes. */
+/** Maximum length of the line with a chunk's size, in bytes. */
 const MAX_CHUNK_LINE = 256;
-/** Informational answers (1xx) before the final one: nothing else limits them, and each costs time. */
+/** Maximum number of informational responses (1xx) before the final one: nothing else limits them, and each costs time. */
 const MAX_INFORMING = 1000;
 
 const CARRIAGE_RETURN = 0x0d;
@@ -31,13 +31,13 @@ const LINE_END = Buffer.from('\r\n');
 const HEAD_END = Buffer.from('\r\n\r\n');
 
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
-/** A field line (RFC 9110 §5): neither folded, nor with a space before the colon. */
+/** A field line (RFC 9110 §5) that is not folded, and has no space before the colon. */
 const FIELD = `${TOKEN}:[\\t\\x20-\\x7e\\x80-\\xff]*\\r\\n`;
 const HEAD = new RegExp(
   `^HTTP/1\\.([01]) ([1-9]\\d\\d)(?: [\\t\\x20-\\x7e\\x80-\\xff]*)?\\r\\n(?:${FIELD})*$`,
 );
 const TRAILERS = new RegExp(`^(?:${FIELD})*$`);
-/** Extensions after the size of a chunk (RFC 9112 §7.1.1): ignored. Quoted ones are refused. */
+/** Extensions after the size of a chunk (RFC 9112 §7.1.1), which are ignored. Quoted values are refused. */
 const EXTENSIONS = new RegExp(`^(?:;${TOKEN}(?:=${TOKEN})?)*$`);
 const MAX_DIGITS = 12;
 const LENGTH = /^\d{1,15}$/;
@@ -56,18 +56,20 @@ type State =
   | 'until-close'
   | 'complete';
 
-/** The end of the part being read has not arrived yet. */
+/** The end of the current part has not arrived yet. */
 const NOT_YET = -1;
 
-/** A class: each connection has one for all its answers. */
+/** A class, since each connection has one for all of its answers. */
 export class ResponseReader {
   private readonly sink: ResponseSink;
   private state: State = 'idle';
-  /** Beginning of a head or a line whose end has not arrived yet. */
+  /** The beginning of a head or a line whose end has not arrived yet. */
   private held: Buffer | undefined = undefined;
   /** Remaining bytes of the body, or of the chunk. */
   private left = 0;
-  /** Body bytes of the current input, passed on together: a chunk may be one byte, and passing on each would cost far more. */
+  /**
+   * Body bytes of the current input, passed on together: a chunk may be a single byte, and passing on each one would cost far more.
+   */
   private body: Buffer = NOTHING;
   private bodyLength = 0;
   private isReusable = false;
@@ -77,20 +79,20 @@ export class ResponseReader {
     this.sink = sink;
   }
 
-  /** A request was sent: the next bytes are its answer. */
+  /** Called when a request was sent: the next bytes are its answer. */
   begin(): void {
     this.state = 'head';
     this.informing = 0;
   }
 
-  /** Nothing more is read, not even the rest of the current input. */
+  /** Stops reading, even the rest of the current input. */
   stop(): void {
     this.state = 'idle';
     this.held = undefined;
   }
 
   /**
-   * The bytes are valid until it returns.
+   * The bytes only have to be valid until this returns.
    *
    * @throws InvalidResponse
    */
@@ -103,13 +105,13 @@ export class ResponseReader {
     try {
       end = this.readParts(input);
     } finally {
-      // The bytes before a mistake are passed on.
+      // The bytes before an error are passed on.
       if (this.bodyLength > 0) this.passOn();
     }
     if (this.state === 'complete') this.complete(this.isReusable && end === input.length);
   }
 
-  /** The server has closed the connection. Returns whether that properly ends the answer. */
+  /** Called when the server has closed the connection. Returns true if that properly ends the answer. */
   readEnd(): boolean {
     if (this.state !== 'until-close') return false;
     this.complete(false);
@@ -154,7 +156,7 @@ export class ResponseReader {
     this.body = NOTHING;
     this.bodyLength = 0;
     const told = body.subarray(0, bodyLength);
-    // Keeping the bytes keeps the whole buffer, but only the bytes are counted: 1 in 256 for chunks with long extensions.
+    // A part keeps the whole buffer in memory, but only its own bytes are counted: 1 in 256 for chunks with long extensions.
     this.sink.onBody(bodyLength * 2 < body.length ? Buffer.from(told) : told);
   }
 
@@ -245,7 +247,7 @@ export class ResponseReader {
 }
 
 const CHUNKED = /^chunked$/i;
-/** One of the options of a connection (RFC 9110 §7.6.1). */
+/** Matches the option `close` in the header `Connection` (RFC 9110 §7.6.1). */
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
 const BAD_LENGTH = 'how long its answer is can be read in more than one way';
 const BAD_CHUNK = 'a chunk of its answer is malformed';
@@ -256,7 +258,7 @@ function fail(words: string): never {
   throw new InvalidResponse(words);
 }
 
-/** Refuses a bare line feed at once, as llhttp does, since a head with such line endings would never be complete here. */
+/** Refuses a bare line feed at once, as llhttp does, since a head with such line endings would never be complete. */
 function waitForLineEnd(input: Buffer, start: number): typeof NOT_YET {
   for (let at = input.indexOf(LINE_FEED, start); at !== -1; at = input.indexOf(LINE_FEED, at + 1))
     if (at === start || input[at - 1] !== CARRIAGE_RETURN) fail(LINE_FEED_ALONE);
@@ -277,11 +279,11 @@ const HEX = Int8Array.from({ length: 256 }, (_, byte) =>
 );
 
 /**
- * Reads a head that is known to be well-formed and begins at `start`. Values are copied strings: a slice of the head, kept as the
- * id of a session is, would keep all of it.
+ * Reads a head that is known to be well-formed and begins at `start`. Values are copied strings: a slice that is kept, as the id of
+ * a session is, would keep the whole head in memory.
  */
 function readFields(head: string, input: Buffer, start: number): IncomingHttpHeaders {
-  // Without a prototype: a server may name its fields as it likes.
+  // Has no prototype, since a server may name its fields as it likes.
   const headers: IncomingHttpHeaders = Object.create(null);
   let at = head.indexOf('\r\n') + LINE_END.length;
   while (at < head.length) {
@@ -297,7 +299,7 @@ function readFields(head: string, input: Buffer, start: number): IncomingHttpHea
     while (end > first && BLANKS.includes(head.charAt(end - 1))) end -= 1;
     const value = input.toString('latin1', start + first, start + end);
     if (name === 'set-cookie') {
-      // RFC 9110 §5.3: their lines cannot be joined, since they contain dates with commas.
+      // RFC 9110 §5.3: lines of this field cannot be joined, since they contain dates with commas.
       headers['set-cookie'] ??= [];
       headers['set-cookie'].push(value);
     } else {

@@ -6,13 +6,13 @@ import { type Clock, createSecondTimer } from '../clock.ts';
  */
 export type HoldBody = () => () => void;
 
-/** Maximum unused budgets to keep. */
+/** Maximum number of unused budgets to keep. */
 const MAX_EMPTY_BUDGETS = 1000;
 
 export function createUserBudgets(maxBytes: number) {
   const byUser = new Map<string, MemoryBudget>();
 
-  /** `user` is a unique key. */
+  /** `user` is a key that is unique to the user. */
   function find(user: string): MemoryBudget {
     const known = byUser.get(user);
     if (known !== undefined) return known;
@@ -21,7 +21,7 @@ export function createUserBudgets(maxBytes: number) {
     return budget;
   }
 
-  /** Call when memory of the user was released. Budgets of returning users are kept. */
+  /** To be called when memory of the user was released. Budgets of returning users are kept. */
   function forgetIfEmpty(user: string) {
     if (byUser.size > MAX_EMPTY_BUDGETS && byUser.get(user)?.isEmpty()) byUser.delete(user);
   }
@@ -29,7 +29,7 @@ export function createUserBudgets(maxBytes: number) {
   return {
     find,
     forgetIfEmpty,
-    /** Counts a body once it is held; its size is read then. */
+    /** Counts a body from the moment it is held; its size is read then. */
     createHold(user: string, body: { readonly bytes: number }): HoldBody {
       let holders = 0;
       let heldBytes = 0;
@@ -43,7 +43,7 @@ export function createUserBudgets(maxBytes: number) {
           if (!isHeld) return;
           isHeld = false;
           if (--holders > 0) return;
-          // Still the same budget: one in use is not dropped.
+          // This is still the same budget, since a budget in use is never dropped.
           find(user).hold(-heldBytes);
           forgetIfEmpty(user);
         };
@@ -56,18 +56,18 @@ export function createUserBudgets(maxBytes: number) {
 
 export type MemoryBudget = ReturnType<typeof createMemoryBudget>;
 
-/** A body that is received or sent piece by piece, and is in memory meanwhile. */
+/** A body that is received or sent piece by piece, and is in memory in the meantime. */
 interface Transfer {
-  /** Bytes in memory now. */
+  /** Number of its bytes that are in memory now. */
   bytes: number;
-  /** Sequence number of its last piece, across all transfers. */
+  /** Sequence number of the transfer's last piece, across all transfers. */
   lastPiece: number;
   readonly speed: ReturnType<typeof createSpeedMeter>;
   /** Aborts the transfer and releases its bytes. */
   drop(reason: DropReason): void;
 }
 
-/** No room next to the bodies held by calls; or the slowest transfer when another one needs room. */
+/** There is no room next to the bodies that calls hold; or this is the slowest transfer, and another one needs room. */
 type DropReason = 'no room' | 'slowest';
 
 export function createMemoryBudget(maxBytes: number) {
@@ -83,10 +83,10 @@ export function createMemoryBudget(maxBytes: number) {
     count(bytes: number) {
       movingBytes += bytes;
     },
-    /** Drops transfers until the rest fit: the slowest first, or the newest one if held bodies take up the space. */
+    /** Drops transfers until the remaining ones fit: the slowest first, or the newest one if held bodies take up the space. */
     makeRoomFor(newest: Transfer) {
       if (heldBytes > 0 && heldBytes + newest.bytes > maxBytes) newest.drop('no room');
-      // A single transfer always fits: its own size is bounded elsewhere.
+      // A single transfer always fits, since its own size is bounded elsewhere.
       const least = heldBytes > 0 ? 0 : 1;
       while (heldBytes + movingBytes > maxBytes && transfers.size > least) {
         findSlowest(transfers)?.drop('slowest');
@@ -96,7 +96,7 @@ export function createMemoryBudget(maxBytes: number) {
     remove(transfer: Transfer) {
       if (transfers.delete(transfer)) movingBytes -= transfer.bytes;
     },
-    /** Adds the change in the bytes of complete bodies whose calls run, which may be negative. */
+    /** Adds the change in the bytes of complete bodies whose calls are running, which may be negative. */
     hold(bytes: number) {
       heldBytes += bytes;
     },
@@ -105,7 +105,7 @@ export function createMemoryBudget(maxBytes: number) {
   };
 }
 
-/** The slowest transfer; among equals, the one silent for longest. */
+/** The slowest transfer; among equals, the one that has been silent the longest. */
 function findSlowest(transfers: Iterable<Transfer>): Transfer | undefined {
   let slowest: Transfer | undefined;
   let least = Number.POSITIVE_INFINITY;
@@ -124,9 +124,9 @@ function findSlowest(transfers: Iterable<Transfer>): Transfer | undefined {
 
 const GRACE_MS = 5000;
 const MIN_BYTES_PER_SECOND = 1024;
-/** Bytes a transfer may be ahead of that rate: networks deliver in bursts. */
+/** Bytes by which a transfer may be ahead of that rate: networks deliver in bursts. */
 const MAX_AHEAD_BYTES = 2048;
-/** Minimum interval for a measurement. */
+/** Minimum interval between measurements. */
 const SHORTEST_MS = 500;
 
 function createSpeedMeter(startedAt: number) {
@@ -139,13 +139,13 @@ function createSpeedMeter(startedAt: number) {
     count(bytes: number) {
       recentBytes += bytes;
     },
-    /** Call about once a second; false if a body is too slow. */
+    /** To be called about once a second. Returns false if a body is too slow. */
     measureSpeed(now: number): boolean {
       const elapsed = now - measuredAt;
       if (elapsed < SHORTEST_MS) return true;
       speed = (recentBytes * 1000) / elapsed;
       aheadBytes = Math.min(MAX_AHEAD_BYTES, aheadBytes + recentBytes);
-      // Charges one second at a time: a process that was busy for longer has not read what arrived meanwhile.
+      // Charges only one second at a time: a process that was busy for longer has not read the data that arrived meanwhile.
       if (measuredAt - startedAt >= GRACE_MS) aheadBytes -= MIN_BYTES_PER_SECOND;
       measuredAt = now;
       recentBytes = 0;
@@ -159,9 +159,9 @@ function createSpeedMeter(startedAt: number) {
 // Tracks transfers, their speed, and the budgets they count against (§12).
 
 export interface TransferHandlers {
-  /** The transfer is dropped; called at most once, after `onEnd`. */
+  /** Called when the transfer is dropped; at most once, after `onEnd`. */
   onDrop(reason: DropReason | 'too slow'): void;
-  /** The transfer no longer counts, however it ended; called once. */
+  /** Called once when the transfer no longer counts, however it ended. */
   onEnd(): void;
 }
 
@@ -207,7 +207,7 @@ export function createTransfers(clock: Clock, dropsSlow: boolean) {
       }
 
       return {
-        /** Records bytes moved and the change of bytes in memory. */
+        /** Records the bytes moved, and the change of bytes in memory. */
         count(moved: number, change: number) {
           if (!open.has(transfer)) return;
           transfer.bytes += change;

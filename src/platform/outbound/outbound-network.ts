@@ -15,17 +15,17 @@ import {
 } from './proxy-choice.ts';
 
 export interface OutboundNetwork {
-  /** For configured hosts: the provider and its key set. */
+  /** Reaches configured hosts: the provider and its key set. */
   readonly fetch: Fetch;
-  /** For hosts named by client ID metadata documents. */
+  /** Reaches hosts named by client ID metadata documents. */
   readonly openTunnel: OpenTunnel;
-  /** Fails in-flight and later requests; tunnels belong to their owners. */
+  /** Fails in-flight and later requests; open tunnels belong to their owners. */
   close(): void;
 }
 
 /**
- * A connection through the proxy, which resolves the host's name; undefined for hosts to reach directly. Rejects if the
- * proxy refuses.
+ * Opens a connection through the proxy, which resolves the host's name; undefined for hosts to reach directly. Rejects if the proxy
+ * refuses.
  */
 export type OpenTunnel = (
   host: string,
@@ -33,10 +33,10 @@ export type OpenTunnel = (
   signal: AbortSignal,
 ) => Promise<Duplex> | undefined;
 
-// §14: `fetch` over the gateway's own HTTP client: Node's takes 30 ms to load, and supports proxies only from Node 24 on. No
-// redirects, no cookies.
+// §14: `fetch` on top of the gateway's own HTTP client: Node's own takes 30 ms to load, and supports proxies only from Node 24 on.
+// No redirects, no cookies.
 
-/** Below most exchanges' timeouts, so that callers learn that a token was never sent. */
+/** Shorter than most exchanges' timeouts, so that callers learn that a token was never sent. */
 const CONNECT_TIMEOUT_MS = 8_000;
 
 /** Default request headers. Some hosts refuse requests without a user agent. */
@@ -58,7 +58,7 @@ export function openOutboundNetwork({
   let isClosed = false;
 
   function openPool(url: URL): HttpPool {
-    // Most origins come from settings, others from servers, repeatedly.
+    // Most origins come from settings; others come from servers, repeatedly.
     for (const [origin, pool] of pools) if (pool.isEmpty()) pools.delete(origin);
     const pool = opener.runInAsyncScope(openServerPool, undefined, url, {
       outbound,
@@ -92,7 +92,7 @@ export function openOutboundNetwork({
   };
 }
 
-/** One request and its answer. */
+/** One request and its response. */
 function exchange(
   pool: HttpPool,
   url: URL,
@@ -110,7 +110,7 @@ function exchange(
         done(error);
       },
     });
-    // May fail before it is read; the reader gets the error then.
+    // The body may fail before it is read; the reader then gets the error.
     body.on('error', () => {});
     const handler: ResponseHandler = {
       onStart(status, received) {
@@ -139,7 +139,7 @@ function exchange(
       {
         method,
         path: url.pathname + url.search,
-        // Trimmed as `fetch` does: a secret from a file may end in a line break.
+        // Trimmed, as `fetch` does, since a secret from a file may end in a line break.
         headers: [
           ...Object.entries(headers).map(([name, value]) => [
             name,
@@ -160,12 +160,12 @@ function exchange(
 
 interface OutboundSettings {
   readonly outbound: OutboundConfig;
-  /** False for one connection per request. Default: true. */
+  /** If false, each request has its own connection. Default: true. */
   readonly keepsConnections?: boolean;
 }
 
 interface ServerPoolSettings extends OutboundSettings {
-  /** PEM of trusted authorities; undefined for the system's. */
+  /** PEM of trusted certificate authorities; undefined for the system's. */
   readonly ca: string | undefined;
   /** Connect timeout in milliseconds, including TLS. */
   readonly connectTimeoutMs: number;
@@ -191,7 +191,7 @@ export function openServerPool(url: URL, settings: ServerPoolSettings): HttpPool
       connectThrough(proxy, `${url.hostname}:${server.port}`, signal);
     return openPool({ ...server, openTunnel });
   }
-  // Plain http uses the absolute URL: most proxies allow CONNECT to port 443 only.
+  // Plain http is sent with the absolute URL, since most proxies allow CONNECT to port 443 only.
   const ofProxy = toDestination(new URL(proxy), undefined, connectTimeoutMs);
   const authorization = createProxyAuthorization(proxy);
   return openPool({ ...ofProxy, isProxy: true }, url.origin, authorization);

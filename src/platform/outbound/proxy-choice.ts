@@ -6,10 +6,10 @@ import { ConnectTimeout, ProxyError, toProxyError } from '../http-client/connect
 
 /** Proxy settings under their conventional names. */
 export interface OutboundConfig {
-  /** For http URLs. May contain a password, like the next one. */
+  /** The proxy for http URLs. May contain a password, like `httpsProxy`. */
   readonly httpProxy: string | undefined;
   readonly httpsProxy: string | undefined;
-  /** Hosts to reach directly, as written. */
+  /** Hosts to reach directly, as written in the setting. */
   readonly noProxy: readonly string[];
 }
 
@@ -26,7 +26,7 @@ export function createProxyChoice({ httpProxy, httpsProxy, noProxy }: OutboundCo
   };
 }
 
-/** An entry of NO_PROXY: `*`, a host, an address or a network, with an optional port. */
+/** Parses an entry of NO_PROXY: `*`, a host, an address or a network, with an optional port. */
 function parseExemption(entry: string): (host: string, port: number) => boolean {
   if (entry === '*') return () => true;
   const [, writtenHost = entry, writtenPort] = isIP(entry)
@@ -58,7 +58,7 @@ const isSameOrBelow = (host: string, parent: string) =>
 
 // §14: tunnels TLS through a proxy (CONNECT, RFC 9110 §9.3.6).
 
-/** Same as for other connections (http-client/connect.ts). */
+/** The same value as for other connections (http-client/connect.ts). */
 const KEEP_ALIVE_MS = 60_000;
 
 /** Opens a connection to `host:port` through the proxy. */
@@ -78,7 +78,7 @@ export async function connectThrough(
     const asking = request({
       method: 'CONNECT',
       host,
-      // By default Node takes the server name from the Host header. TLS server names are never addresses (RFC 6066 §3).
+      // By default, Node takes the TLS server name from the Host header. Server names are never addresses (RFC 6066 §3).
       servername: isIP(host) === 0 ? host : '',
       port,
       path: target,
@@ -113,7 +113,7 @@ export async function connectThrough(
   });
 }
 
-/** RFC 7617, from percent-encoded user info. Undefined if the proxy URL has none. */
+/** RFC 7617: made from percent-encoded user info. Undefined if the proxy URL has none. */
 export function createProxyAuthorization(proxy: string): string | undefined {
   const { username, password } = new URL(proxy);
   if (username === '') return undefined;

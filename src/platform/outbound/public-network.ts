@@ -14,18 +14,18 @@ import { createWorkQueue } from '../work-queue.ts';
 import type { OpenTunnel } from './outbound-network.ts';
 
 export interface Network {
-  /** Tried first, if a proxy is configured. */
+  /** Tried first; undefined if no proxy is configured. */
   readonly tunnel?: OpenTunnel;
-  /** All addresses of a host, IPv4 and IPv6, from DNS servers only (no /etc/hosts). */
+  /** Resolves all IPv4 and IPv6 addresses of a host, from DNS servers only (no /etc/hosts). */
   resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
   /** Opens a TCP connection without resolving a name. */
   dial(target: DialTarget): Promise<Socket>;
-  /** PEM of trusted authorities. Default: those of Node. */
+  /** PEM of trusted certificate authorities. Default: Node's own. */
   readonly ca?: string;
 }
 
 interface DialTarget {
-  /** Candidates; the first to answer is used. */
+  /** Candidate addresses; the first one to answer is used. */
   readonly addresses: readonly string[];
   readonly port: number;
   /** Cancels the attempt; an open connection belongs to the caller. */
@@ -63,7 +63,7 @@ export function createPublicNetwork({
       new Promise((resolve, reject) => {
         const pinned = addresses.map((address) => ({ address, family: isIP(address) }));
         const socket = connect({
-          // Returns the already resolved addresses.
+          // A placeholder: `lookup` returns the addresses that are already resolved.
           host: 'pinned.invalid',
           lookup: (_host, _options, done) => done(null, pinned),
           autoSelectFamily: true,
@@ -84,10 +84,10 @@ export function createPublicNetwork({
   };
 }
 
-// These hosts are chosen by strangers, so they get their own resolver. The system resolver has a few threads for the whole
-// process, and a name whose servers stay silent occupies one for half a minute, while calls to the provider wait behind it.
+// Strangers choose these hosts, so they get their own resolver. The system resolver has a few threads for the whole process, and a
+// name whose servers stay silent occupies one for half a minute, while calls to the provider wait behind it.
 
-/** For both address families, whatever the number of DNS servers. */
+/** For both address families together, whatever the number of DNS servers. */
 const TIMEOUT_MS = 2000;
 const MAX_AT_ONCE = 8;
 const MAX_WAITING = 24;
@@ -98,7 +98,7 @@ async function lookUp(
   signal: AbortSignal,
   servers: readonly string[] | undefined,
 ): Promise<readonly string[]> {
-  // One resolver per lookup: it can be cancelled alone, and uses the current DNS servers.
+  // Each lookup has its own resolver, so that it can be cancelled alone and uses the current DNS servers.
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 });
   if (servers !== undefined) resolver.setServers(servers);
   const cancel = () => resolver.cancel();
@@ -116,14 +116,14 @@ async function lookUp(
   }
 }
 
-/** @throws the most informative error: a missing record of one family says little. */
+/** @throws the most informative error: a missing record of one address family says little. */
 function throwMostTelling(answers: readonly PromiseSettledResult<unknown>[], host: string): never {
   const errors = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
   const telling = errors.find((error) => getErrorCode(error) !== 'ENODATA') ?? errors[0];
   const code = getErrorCode(telling);
   if (TIMED_OUT.has(code))
     throw new Error(`ETIMEOUT: no DNS server answered for ${host} within ${TIMEOUT_MS / 1000} s`);
-  // Node's message is "queryA ENOTFOUND".
+  // Node's own message would be "queryA ENOTFOUND".
   throw code === undefined ? telling : new Error(`${code}: DNS has no address for ${host}`);
 }
 
@@ -137,8 +137,8 @@ export class HostNotPublic extends Error {
 }
 
 /**
- * Opens a TLS connection and verifies the host's certificate. The name is resolved once; all of its addresses must be public,
- * and the connection goes to one of these. A proxy resolves the name itself, and decides which hosts can be reached.
+ * Opens a TLS connection and verifies the host's certificate. The name is resolved once; all of its addresses must be public, and
+ * the connection goes to one of them. If there is a proxy, it resolves the name itself, and decides which hosts can be reached.
  *
  * @throws HostNotPublic for a host without public addresses, otherwise the connection error.
  */
@@ -183,18 +183,18 @@ async function dialPublic(name: string, port: number, network: Network, signal: 
   return network.dial({ addresses, port, signal });
 }
 
-/** A single non-public address is enough to refuse the host. */
+/** Refuses the host if even one of its addresses is not public. */
 function requirePublic(host: string, addresses: readonly string[]) {
   const privateAddress = addresses.find((address) => !isPublicAddress(address));
   if (privateAddress !== undefined)
     throw createRefusal(host, `it has the address ${privateAddress}`);
 }
 
-/** One message for all cases, so that strangers cannot probe for internal names. */
+/** Uses the same message in all cases, so that strangers cannot probe for internal names. */
 const createRefusal = (host: string, cause: unknown) =>
   new HostNotPublic(`The host ${host} does not resolve to public addresses only`, { cause });
 
-// §4.6, OAuth Client ID Metadata Document (draft) §8.6: which addresses are public.
+// §4.6, OAuth Client ID Metadata Document (draft) §8.6: determines which addresses are public.
 
 /** IANA's registry of special-purpose IPv4 addresses (RFC 6890), and similar ones. */
 const SPECIAL_IPV4 = [
@@ -225,7 +225,7 @@ const SPECIAL_IPV4 = [
  */
 const GLOBAL_IPV6 = ['2000::/3'];
 
-/** Special ranges within it; 6to4 and Teredo embed IPv4 addresses. */
+/** Special ranges within global unicast; 6to4 and Teredo embed IPv4 addresses. */
 const SPECIAL_IPV6 = [
   '2001::/23', // protocol assignments: Teredo, benchmarks, ORCHID
   '2001:db8::/32', // documentation
@@ -243,7 +243,7 @@ const specialIpv6 = createBlockList(SPECIAL_IPV6, 'ipv6');
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !specialIpv4.check(address, 'ipv4');
-  // A scope id (%eth0) exists on local links only.
+  // A scope id (%eth0) occurs on local links only.
   if (family !== 6 || address.includes('%')) return false;
   return globalIpv6.check(address, 'ipv6') && !specialIpv6.check(address, 'ipv6');
 }
@@ -257,20 +257,20 @@ function createBlockList(networks: readonly string[], family: 'ipv4' | 'ipv6'): 
   return list;
 }
 
-// §4.6, §24: one request to an untrusted host.
+// §4.6, §24: sends one request to an untrusted host.
 
 interface PublicRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Called when the request is sent: earlier failures reached no server. */
+  /** Called when the request is sent. If it was not called, the failed request reached no server. */
   onConnected?(): void;
 }
 
 export interface PublicResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** The caller must read it, and bound it. */
+  /** The body; the caller must read it, and limit its size. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 

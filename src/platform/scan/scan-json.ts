@@ -1,13 +1,13 @@
-// Locates the members of a JSON object in its bytes without parsing: many times faster than the engine's parser, by a small
+// Locates the members of a JSON object in its bytes without parsing: many times faster than the engine's parser, thanks to a small
 // WebAssembly module with SIMD instructions.
 
 import { SCAN_MODULE } from './scan-module.ts';
 
 export interface ScannedMember {
   readonly name: string;
-  /** Offset of the quote before the name. */
+  /** Offset of the quote before the member's name. */
   readonly from: number;
-  /** Offset of the first byte of the value; below, the offset after its last byte. */
+  /** Offset of the first byte of the value; `end` is the offset after its last byte. */
   readonly start: number;
   readonly end: number;
 }
@@ -32,7 +32,7 @@ interface ScanRules {
   readonly maxValues: number;
 }
 
-/** Nested arrays and objects, and members of the object itself; same as in wasm/scan-json.ts. */
+/** Maximum nesting of arrays and objects, and maximum members of the object itself; the same as in wasm/scan-json.ts. */
 export const SCAN_BOUNDS = { levels: 100, members: 64 };
 
 /**
@@ -116,29 +116,29 @@ const NONE = -1;
 export const hasTwice = (members: readonly ScannedMember[]): boolean =>
   members.length > 1 && new Set(members.map(({ name }) => name)).size < members.length;
 
-// Bodies in pieces are joined directly in the memory of the WebAssembly module, so that scanning copies nothing.
+// Joins a body's pieces directly in the memory of the WebAssembly module, so that scanning copies nothing.
 
 interface Workspace {
-  /** Room for one body, valid until the next is written. */
+  /** Memory for one body, which is valid until the next one is written. */
   readonly bytes: Buffer;
-  /** Table of results: addresses, where `bytes` begins at `TEXT`. */
+  /** The table of results: positions are addresses, where `bytes` begins at `TEXT`. */
   readonly table: Uint32Array;
   /** `scanObject` of wasm/scan-json.ts. */
   readonly scan: (start: number, end: number, sought: bigint, maxValues: number) => number;
 }
 
-/** Memory layout of wasm/scan-json.ts: its working area precedes the text. */
+/** Memory layout of wasm/scan-json.ts: the module's working area precedes the text. */
 const TEXT = 8192;
-/** Bytes that it may read past the text. */
+/** Number of bytes that the module may read past the text. */
 const READ_BEHIND = 128;
 const PAGE = 65_536;
 const USUAL_PAGES = 5;
 const MAX_PAGES = 128;
 
 /**
- * Returns a workspace for this many bytes. Nearly all bodies share the default one: a buffer per body would be most of a call's
- * allocations, and trigger garbage collection. The largest one since the start is kept, up to 8 MiB: getting pages from the
- * system takes longer than scanning. Undefined beyond that, and where the module cannot run.
+ * Returns a workspace for this many bytes. Nearly all bodies share the default one: a buffer per body would make up most of a
+ * call's allocations, and trigger garbage collection. The largest workspace so far is kept, up to 8 MiB: getting pages from the
+ * system takes longer than scanning. Undefined for larger sizes, and where the module cannot run.
  */
 export function openWorkspace(length: number): Workspace | undefined {
   const pages = Math.ceil((TEXT + length + READ_BEHIND) / PAGE);
@@ -156,7 +156,7 @@ export function openWorkspace(length: number): Workspace | undefined {
 let usual: Workspace | undefined;
 let large: Workspace | undefined;
 let compiled: object | undefined;
-/** Not retried: each attempt would run the compiler, or several full garbage collections. */
+/** True once creation has failed. It is not retried: each attempt would run the compiler, or several full garbage collections. */
 let isRefused = false;
 
 /** Undefined on processors without SIMD, and after an allocation of memory or address space has failed. */
@@ -174,7 +174,7 @@ function createWorkspace(pages: number): Workspace | undefined {
   }
 }
 
-/** The part used here; missing from the Node.js types. */
+/** The part that is used here; the Node.js types lack it. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => object;
   readonly Memory: new (size: { initial: number; maximum: number }) => { buffer: ArrayBuffer };

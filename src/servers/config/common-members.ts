@@ -28,7 +28,7 @@ const DEFAULT_TIMEOUT_MS = 60_000;
 
 const milliseconds = integer(MIN_TIMEOUT_MS, MAX_TIMEOUT_MS);
 
-/** In milliseconds; some programs use seconds, so the error for a small value mentions both units. */
+/** In milliseconds. Some programs use seconds, so the error for a small value mentions both units. */
 const timeoutRule: Rule<number> = {
   parse: milliseconds.parse,
   allowed: `milliseconds: ${milliseconds.allowed}`,
@@ -75,7 +75,7 @@ const toolsShape: Shape<ToolSelection> = object({
   }),
 });
 
-/** Values of `type`. Each belongs to one transport, which lists it; `type` below describes them. */
+/** Values of `type`. Each belongs to one transport, which lists it; the member `type` below describes them. */
 export const SERVER_TYPES = ['http', 'streamableHttp', 'streamable-http', 'sse', 'stdio'] as const;
 
 export type ServerType = (typeof SERVER_TYPES)[number];
@@ -139,7 +139,7 @@ export function readCommon({ read }: MemberReader) {
   };
 }
 
-/** The gateway and the machine of the file, which complete the servers once the whole file is read. */
+/** Access to the gateway and its machine, for completing the servers once the whole file has been read. */
 export interface FileSurroundings {
   readonly config: Pick<Config, 'admin' | 'auth' | 'oauth' | 'server' | 'store' | 'upstreams'>;
   /** Looks up a user that programs may run as, by name or numbers. Never rejects. */
@@ -150,7 +150,7 @@ export interface FileSurroundings {
   readText(path: string): string;
 }
 
-/** A system user, looked up once when the file is loaded: from then on, only its numbers matter. */
+/** A system user, looked up once when the file is loaded: after that, only the numbers matter. */
 export interface ProgramUser {
   readonly uid: number;
   readonly gid: number;
@@ -161,5 +161,5 @@ export interface ProgramUser {
 
 export type FoundProgramUser =
   | { readonly kind: 'found'; readonly user: ProgramUser }
-  /** Sentences that follow a colon. */
+  /** Complete sentences, to be shown after a colon. */
   | { readonly kind: 'problem'; readonly message: string };

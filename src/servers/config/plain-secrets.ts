@@ -22,7 +22,7 @@ const SECRET_AUTH_MEMBERS: ReadonlySet<string> = new Set(
   ),
 );
 
-/** By its name, if it is in a record with arbitrary names: most of those sound like secrets, but are not. */
+/** Judged by the name. In a record with arbitrary names, most names that sound like secrets are not. */
 export const isSecretOfAuth = (name: string): boolean =>
   SECRET_AUTH_MEMBERS.has(name) || (/secret|password/i.test(name) && isSecretName(name));
 
@@ -92,7 +92,7 @@ function listMembers(node: FileNode, name?: string): readonly MemberNode[] {
     .flatMap(({ value }) => listMembers(value));
 }
 
-/** `name` is the variable or header, `before` the preceding argument. */
+/** `name` is the name of the variable or header, `before` the preceding argument. */
 function isPlainSecret(node: FileNode, name?: string, before?: string) {
   const text = toText(node);
   if (text === '' || isBareVariable(text)) return false;

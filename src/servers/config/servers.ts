@@ -25,7 +25,7 @@ import {
   type ServerType,
 } from './common-members.ts';
 
-/** A server, and its members for reporting problems. */
+/** A server, with the members of its entry, at which problems are reported. */
 export interface PlacedServer {
   readonly config: ServerEntry;
   /** The name in the file, which the server's name was derived from. */
@@ -33,7 +33,7 @@ export interface PlacedServer {
   readonly members: MemberReader;
 }
 
-/** A disabled server. It is not checked otherwise: its variables may be missing. */
+/** A disabled server. Nothing else in its entry is checked: its variables may be missing. */
 export interface DisabledServer {
   readonly disabledPrefix: string;
 }
@@ -88,7 +88,7 @@ export async function completeServers(
     checkName(server, naming, servers.slice(0, index));
   });
   const users = new Map<string, Promise<FoundProgramUser>>();
-  /** Each text is looked up once. */
+  /** Looks up each name only once. */
   function findProgramUser(text: string) {
     const found = users.get(text) ?? surroundings.findProgramUser(text);
     users.set(text, found);
@@ -149,7 +149,7 @@ function checkName(
       commonMembers.prefix,
     );
   }
-  // Only a hash would distinguish their tools, and a server could forge a collision with a chosen name.
+  // Only a hash would distinguish the tools of these servers, and a server could choose a name that collides.
   else if (likeness !== undefined)
     members.report(
       `If its names are cut ("maxNameLength": ${maxNameLength}), the first ${kept} characters would be those of ${likeness.config.name} (line ${likeness.members.line}). Give one of them a shorter "prefix".`,
@@ -157,14 +157,14 @@ function checkName(
     );
 }
 
-/** §18.1: names of servers. Other programs accept any name; here it is a part of URLs and of tool names. */
+/** §18.1: names of servers. Other programs accept any name; here the name is part of URLs and of tool names. */
 export const ALLOWED_SERVER_NAME =
   'It must have a letter or digit: names here are a letter, then up to 31 letters, digits and hyphens.';
 
 /** A name that differs only in case counts as the same. */
 export const isOtherName = (given: string, name: string): boolean => given.toLowerCase() !== name;
 
-/** Describes two names in the file that become the same. `where` is the position of the earlier one. */
+/** Describes two names in the file that become the same name. `where` is the position of the earlier one. */
 export const describeSameName = (
   name: string,
   given: { readonly earlier: string; readonly later: string; readonly where?: string },
@@ -173,7 +173,7 @@ export const describeSameName = (
 
 // Members that other programs write into shared files.
 
-/** Members of a server about how the other program asks its user, or displays the server. */
+/** Members that control how the other program asks its user, or displays the server. */
 const IGNORED_SERVER_MEMBERS: readonly string[] = [
   '//',
   '_comment',
@@ -206,7 +206,7 @@ const USE_TYPE = `Postern has "type" for this: ${TOLD_TYPES.join(' or ')}.`;
 const NO_USER_LOGIN =
   'Postern cannot log in to this server for its users yet. Give it a token with "headers", or remove this.';
 
-/** Members that other programs' configuration files have, with the Postern equivalent. */
+/** Members of other programs' configuration files, with the Postern equivalent. */
 const REPLACED_SERVER_MEMBERS: Readonly<Record<string, string>> = {
   allowedTools: USE_INCLUDE,
   disabledTools: USE_EXCLUDE,
@@ -300,7 +300,7 @@ function chooseTransport({ has, report: reportAt }: MemberReader): AnyTransport 
   return transport;
 }
 
-/** Reports a type of another transport. */
+/** Reports a type that belongs to another transport. */
 function readType(
   { read, report: reportAt }: MemberReader,
   transport: AnyTransport,

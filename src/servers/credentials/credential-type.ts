@@ -25,7 +25,7 @@ import type { JsonObject } from '../../platform/json.ts';
 export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   /** The name in `auth`. */
   readonly type: Auth['type'];
-  /** For editors: follows the type and a colon, and ends with a full stop. */
+  /** Shown by editors after the type and a colon; ends with a full stop. */
   readonly summary: string;
   /**
    * Members of `auth` in addition to `type`. Types with the same member share one object (`AUDIENCE`). A secret is declared by
@@ -34,9 +34,9 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   readonly members: readonly Member<unknown>[];
   /** Required members: `read` reports `"x" is missing` for each of these, and for no other. */
   readonly required: readonly Member<unknown>[];
-  /** The reason why it has no members of other types: follows a colon, without a full stop. */
+  /** Why this type has no members of other types; follows a colon, and has no full stop. */
   readonly whyNoOthers: string;
-  /** Additional JSON Schema for such an `auth`. */
+  /** Additional JSON Schema for an `auth` of this type. */
   readonly schema?: JsonObject;
   /**
    * Reads all members, so that all problems are reported together. Undefined if a required member is missing, after reporting it.
@@ -45,19 +45,19 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   /** Requirements on the settings. */
   readonly requirements: readonly Requirement<Auth>[];
   /**
-   * True if its tokens or signatures identify the caller, so each user has separate lists and a separate session, and a refusal
-   * concerns that user only.
+   * True if the tokens or signatures identify the caller, so that each user has separate lists and a separate session, and a
+   * refusal concerns that user only.
    */
   readonly isOfCaller: boolean;
-  /** True if the gateway itself has no credentials: the server only accepts users' tokens. */
+  /** True if the gateway has no credentials of its own: the server only accepts users' tokens. */
   readonly needsUser?: true;
-  /** True if keys in the gateway's store sign its tokens. */
+  /** True if the tokens are signed with keys in the gateway's store. */
   readonly signsTokens?: true;
-  /** True if the provider issues its tokens. */
+  /** True if the provider issues the tokens. */
   readonly asksProvider?: true;
-  /** True if users' tokens are sent: only over https, or on this machine. */
+  /** True if users' tokens are sent, which is allowed only over https, or on this machine. */
   readonly passesTokensOn?: true;
-  /** True if the server's own authorization server, possibly another gateway, issued its tokens. */
+  /** True if the tokens were issued by the server's own authorization server, possibly another gateway. */
   readonly isIssuedForServer?: true;
   /** Called once per gateway. Sends no requests yet. */
   open(runtime: UpstreamRuntime, callers: CallerTokens): OpenCredentials<Auth>;
@@ -95,21 +95,21 @@ export interface CallerTokens {
 interface OpenCredentials<Auth extends TypedAuth> {
   /** `auth` is the server's. */
   openServer(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): ServerCredentials;
-  /** `isUsed`: whether any server has this type now. */
+  /** `isUsed`: whether any server currently has this type. */
   createEndpoints?(isUsed: () => boolean): readonly Endpoint[];
 }
 
 /** The credentials for one server: a token of the caller, a signature for each request, or both. */
 export interface ServerCredentials {
   readonly getToken?: GetToken;
-  /** Undefined if a refused token is not replaced, and no login follows from it. */
+  /** Undefined if a refused token cannot be replaced, and a refusal does not lead to a login. */
   readonly replaceRefusedToken?: ReplaceRefusedToken | undefined;
   readonly sign?: SignRequest | undefined;
 }
 
 /**
- * Returns headers to add to the request, which is then sent without further changes. Secrets. None may already be in `headers`,
- * which includes the token of `getToken` (`authorization`): it would be sent twice. Called again for each attempt.
+ * Returns headers to add to the request, which is then sent without further changes. They are secrets. None of them may already be
+ * in `headers`, which include the token of `getToken` (`authorization`): it would be sent twice. Called again for each attempt.
  *
  * @throws CredentialError if the request must not be sent.
  */
@@ -122,7 +122,8 @@ interface SignableRequest {
   readonly method: string;
   readonly url: string;
   /**
-   * Alternating names and values, without those of the connection: `Host`, which is `new URL(url).host`, and `Content-Length`.
+   * Alternating names and values, without the headers that the connection adds: `Host`, which is `new URL(url).host`, and
+   * `Content-Length`.
    */
   readonly headers: readonly string[];
   /** Empty for a request without a body. */
@@ -134,7 +135,7 @@ export interface ServerAccess {
   /** Undefined if no token is sent. */
   readonly getHeaders: GetHeaders | undefined;
   readonly replaceRefusedToken: ReplaceRefusedToken | undefined;
-  /** Undefined if requests are not signed, so that there is no cost. */
+  /** Undefined if requests are not signed, which then costs nothing. */
   readonly sign: SignRequest | undefined;
 }
 
@@ -146,7 +147,7 @@ export interface CredentialServer {
 }
 
 /**
- * Headers for a request on behalf of this caller. Secrets.
+ * Headers for a request on behalf of this caller; they are secrets.
  *
  * @throws CredentialError if the caller's request must not be sent.
  */

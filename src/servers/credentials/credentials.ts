@@ -54,7 +54,7 @@ export function openCredentials(
         sign,
       };
     },
-    /** `isUsed`: whether any server has such credentials now. */
+    /** `isUsed`: whether any server currently has credentials of this type. */
     createEndpoints: (isUsed: (type: CredentialType) => boolean): readonly Endpoint[] =>
       opened.flatMap(({ type, createEndpoints }) => createEndpoints?.(() => isUsed(type)) ?? []),
   };

@@ -43,7 +43,7 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
       openServer: ({ url }) => ({ getToken: createGetIdentity(issuer, url) }),
       createEndpoints: (isUsed) => [
         {
-          // The document with the public keys for servers. It exists only if a server has `identity`.
+          // Serves the public keys with which servers verify these tokens. Answers 404 unless a server has `identity`.
           kind: 'open',
           method: 'GET',
           path: '/.well-known/jwks.json',
@@ -89,7 +89,7 @@ export function createIdentityIssuer(
       const { origin, pathname } = new URL(url);
       const claims = {
         iss: baseUrl,
-        // Without parts that may be secret: a query, or a user name and password.
+        // The audience omits the parts of the URL that may be secret: a query, and a user name and password.
         aud: origin + pathname,
         ...(user?.email !== undefined && { email: user.email }),
         ...(user?.emailVerified !== undefined && { email_verified: user.emailVerified }),
@@ -108,10 +108,10 @@ export function createIdentityIssuer(
       memory.set(hash, token, exp * 1000 - RESERVE_MS);
       return token;
     },
-    /** RFC 7517: the keys that servers use to verify such tokens. */
+    /** RFC 7517: the keys with which servers verify these tokens. */
     getKeySet: async () => ({ keys: await keys.listPublicKeys() }),
   };
 }
 
-/** With `AUTH_REQUIRED=false`. A server must not mistake such callers for the gateway itself. */
+/** The subject of callers without a login, with `AUTH_REQUIRED=false`. A server must not mistake them for the gateway itself. */
 const NOBODY = 'anonymous';

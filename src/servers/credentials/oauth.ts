@@ -30,7 +30,7 @@ import { defineCredentialType } from './credential-type.ts';
 
 const EXAMPLE = 'https://login.example.com';
 
-/** Logins and tokens are sent there, and must not be readable in transit. */
+/** Users' logins and tokens are sent to these URLs, and must not be readable in transit. */
 const endpoint = text(
   textWith(
     (given) => httpUrl.parse(given) !== undefined && isSafeForTokens(given),
@@ -118,7 +118,7 @@ const OWN_PARAMETERS: Readonly<Record<string, string | undefined>> = {
   state: undefined,
 };
 
-/** Never repeats an unknown name: it may be a misplaced secret. */
+/** The message never repeats an unknown name: it may be a misplaced secret. */
 function checkParameterName(name: string): string | undefined {
   if (!/^[\w.-]{1,64}$/.test(name))
     return 'A parameter’s name consists of letters, digits, dots, hyphens and underscores.';

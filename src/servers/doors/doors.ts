@@ -29,7 +29,7 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { isObject } from '../../platform/json.ts';
 import { type Logins, toLoginError } from './logins.ts';
 
-/** `requests` is undefined if no user can connect. */
+/** `requests` is undefined if users cannot connect. */
 export function createDoors(baseUrl: string, requests: ConnectionRequests | undefined): Doors {
   return {
     async pass(needed, { upstream, caller }, { relay }, mayAsk) {
@@ -94,7 +94,7 @@ async function wait(
 ) {
   const outcome = await requests.wait(id, link, relay.signal);
   if (outcome === 'connected') return;
-  // The client no longer waits.
+  // The client is no longer waiting.
   if (relay.signal.aborted) fail('request_cancelled');
   throw new CallRefusedError(
     outcome === 'declined'
@@ -103,10 +103,10 @@ async function wait(
   );
 }
 
-// MCP 2026-07-28 "Multi Round-Trip Requests": the state says which link the client was sent to. It is sealed, and bound to
-// the user and the call.
+// MCP 2026-07-28 "Multi Round-Trip Requests": the state says which link the client was sent to. It is sealed, and bound to the user
+// and the call.
 
-/** The name of the question in the client's response, and of the link in the state. */
+/** Names the question in the client's response, and the link in the state. */
 const KEY = 'connect';
 
 function findDoorAnswer(relay: RelayedClient) {
@@ -132,7 +132,7 @@ function describeNeed(server: string, { why, scopes }: ConnectionNeeded, isShare
 
 const CALL_AGAIN = 'The requested login was for another server. Call again, without the answers.';
 
-// §24.3: connecting itself, without a call that continues: `<server>__connect`, and names that are known only afterwards.
+// §24.3: logging in without a call that continues: `<server>__connect`, and names that are known only afterwards.
 
 export function createConnectUser(doors: Doors, toFailedResult: ToFailedResult): ConnectUser {
   async function connect(call: ConnectCall): Promise<RawResult | undefined> {
@@ -196,7 +196,7 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
       : remember(caller, access);
   }
 
-  /** Cached data about the server is looked up by the last state of the connection. */
+  /** Cached data about the server is looked up by the connection's last known state. */
   function remember(caller: UpstreamCaller, access: LoginAccess): LoginAccess {
     const owner = logins.findOwner(caller);
     if (owner === undefined || access.kind === 'unavailable') return access;
@@ -213,7 +213,7 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
 
   /** @throws CredentialError if the connection is missing, or cannot be used. */
   async function bind(caller: UpstreamCaller): Promise<UpstreamCaller> {
-    // The gateway itself only requests what any caller may request; its callers are limited by the list that it requests.
+    // The gateway itself requests only what any caller may request. Its callers are limited by the list that it gets.
     if (caller === GATEWAY_CALLER || caller.connectionId !== undefined) return caller;
     const access = await getAccess(caller);
     if (access.kind !== 'active') throw toLoginError(access);

@@ -17,7 +17,7 @@ import {
 
 export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;
 
-/** `parts` is undefined if no user can connect. */
+/** `parts` is undefined if users cannot connect. */
 export function createLogins(server: ConnectionServer, parts: ConnectionPorts | undefined): Logins {
   const isShared = server.auth.owner === 'shared';
 
@@ -59,20 +59,20 @@ const MACHINE: LoginAccess = {
     'each user logs in to it in a browser, and a client that logs in as itself has none; only the operator of this service can change that ("owner": "shared")',
 };
 
-/** Why nothing is sent. */
+/** Explains why nothing is sent. */
 export function toLoginError(access: Exclude<LoginAccess, { kind: 'active' }>): CredentialError {
   return access.kind === 'unavailable' || access.kind === 'impossible'
     ? new CredentialError(access.reason)
     : new ConnectionNeeded({ why: access.reason, scopes: access.scopes });
 }
 
-// §24.4: the token of a connection is sent only with requests that were begun with that connection.
+// §24.4: a connection's token is sent only with requests that began with that connection.
 
 export const createConnectionTokens = (parts: ConnectionPorts): ConnectionTokens => ({
   createGetToken(server) {
     const { getAccess } = createLogins(server, parts);
     return async function getConnectionToken(caller) {
-      // The gateway itself has none: any caller may send the requests that it sends without a connection.
+      // The gateway itself has no connection: it sends only requests that any caller may send.
       return caller.connectionId === undefined
         ? undefined
         : takeToken(await getAccess(caller), caller);

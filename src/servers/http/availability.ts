@@ -11,11 +11,11 @@ export type Availability = ReturnType<typeof createAvailability>;
 
 type StateListener = (isUp: boolean, reason: string, wasUp: boolean | undefined) => void;
 
-/** Time of the last probe while it was up, and the number of such probes in a row. */
+/** The time of the last probe while the server was up, and the number of such probes in a row. */
 const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, looks: 1 };
 
 /**
- * Derived from the outcomes of requests. The failure of one caller's request only concerns that caller: except for failed
+ * Availability is derived from the outcomes of requests. A failed request of a caller concerns only that caller: except for failed
  * connections, only the gateway's own request, `probe`, can show that a server is down; it then rejects with an UpstreamError.
  */
 export function createAvailability(
@@ -63,7 +63,7 @@ export function createAvailability(
 
   function probeLater() {
     if (isClosed) return;
-    // A probe may still be in flight, and set the next one when it ends.
+    // A probe may still be in flight, and schedule the next one when it ends.
     probes.stop();
     probes.again(async () => {
       await look();
@@ -81,7 +81,7 @@ export function createAvailability(
       if (!(error instanceof UpstreamError))
         log.error(`The MCP server ${name} could not be looked for`, { cause: error });
       else if (state.isUp !== false) noteDown(error);
-      // The reason may have changed: an operator who has fixed the first problem has to learn of the next.
+      // The reason may have changed: an operator who has fixed the first problem must learn about the next.
       else if (!isClosed && error.message !== downReason) tellReason(error);
     } finally {
       isProbing = false;
@@ -89,8 +89,8 @@ export function createAvailability(
   }
 
   /**
-   * A failure may mean that the server is down: probes it at once, but less and less often while each probe finds it up: in
-   * that case a tool is failing, not the server.
+   * A failure may mean that the server is down, so it is probed at once. While each probe finds the server up, probes become rarer:
+   * a tool is failing then, not the server.
    */
   function suspect() {
     if (state.isUp === false || isClosed || isProbing || cancelLook !== undefined) return;
@@ -113,7 +113,7 @@ export function createAvailability(
   /** 401 and 403 may concern only one user, if users can be told apart. */
   const mayConcernAll = (status: number) => isDownStatus(status) || (status === 401 && !isPersonal);
 
-  /** A request had no answer. */
+  /** Called when a request got no answer. */
   function noteFailure(failure: unknown) {
     if (!(failure instanceof ConnectionError) || failure.isOwn) return;
     if (failure.isEverybodys) noteDown(failure);
@@ -127,21 +127,21 @@ export function createAvailability(
     /** For calls while it is down. */
     createDownError: () => new UpstreamError('unavailable', downReason),
     noteUp,
-    /** A request was answered. */
+    /** Called when a request was answered. */
     noteOutcome(outcome: CallOutcome, isHandshake: boolean) {
       const status = outcome.kind === 'refused' ? outcome.status : undefined;
       if (status !== undefined && mayConcernAll(status)) suspect();
       else if (!isHandshake && status !== 401 && status !== 403) noteUp();
     },
     noteFailure,
-    /** No handshake was possible, for this caller at least. */
+    /** Called when no handshake was possible, at least for this caller. */
     noteFailedHandshake(failure: unknown) {
       if (failure instanceof ConnectionError) noteFailure(failure);
       else if (!(failure instanceof UpstreamError) || failure instanceof CredentialError) return;
       else if (isPersonal && failure instanceof RefusalError && !mayConcernAll(failure.status)) {
         return;
       } else if (isPersonal || state.isUp === true) suspect();
-      // No caller was served yet, and the server cannot tell callers apart.
+      // No caller has been served yet, and the server cannot tell callers apart.
       else noteDown(failure);
     },
     suspect,

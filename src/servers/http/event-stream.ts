@@ -1,5 +1,5 @@
-// Server-sent events (WHATWG HTML §9.2) of a server: splits a stream into messages, each of which is a JSON value. Data is passed
-// on in the received bytes: decoding a long result would cost more than everything else that is done with it.
+// Splits a server's stream of server-sent events (WHATWG HTML §9.2) into messages, each of which is a JSON value. Data is passed on
+// in the received bytes: decoding a long result would cost more than everything else that is done with it.
 import { countBytes, dropByteOrderMark, joinPieces, PieceList } from '../../platform/pieces.ts';
 
 /** The problem with an answer or an event that is too long. */
@@ -7,10 +7,10 @@ export const describeExcess = (maxBytes: number): string =>
   `it answered more than ${maxBytes} bytes (MAX_UPSTREAM_BYTES)`;
 
 interface EventReader {
-  /** Data of a message: pieces of UTF-8, and their total length. */
+  /** Receives the data of a message: pieces of UTF-8, and their total length. */
   onEventData(data: readonly Uint8Array[], length: number): void;
   onNamedEvent(name: string, data: string): void;
-  /** A comment, an unknown field, an event without data; or endless lines that form no event. */
+  /** Called for a comment, an unknown field or an event without data, and for endless lines that form no event. */
   onNoise(count: number): void;
   /** Called when an event has an id, or the server says when to reconnect; undefined if the stream is not resumed. */
   openCursor(): EventCursor | undefined;
@@ -23,7 +23,7 @@ export class EventSplitter {
   private mayBeMark = true;
   /** The last byte was a CR: an LF that follows belongs to it. */
   private hadReturn = false;
-  /** The line that has begun. */
+  /** The current line, as far as it has arrived. */
   private readonly line = new PieceList();
   /** Data of the current event; undefined before its first line. */
   private data: PieceList | undefined = undefined;
@@ -67,8 +67,8 @@ export class EventSplitter {
   }
 
   /**
-   * Bytes that are kept because the rest has not arrived yet. Not an accessor: V8 creates one as a separate object in the old
-   * generation, where it keeps everything that the call allocated alive until the next full collection.
+   * Bytes kept until the rest of the event arrives. Not an accessor: V8 creates one as a separate object in the old generation,
+   * where it keeps everything that the call allocated alive until the next full collection.
    */
   keptBytes(): number {
     return this.line.byteLength + this.bytes;
@@ -151,16 +151,16 @@ const END_OF_LINE = Buffer.alloc(1, LINE_FEED);
 const FIELD = /^([^:]*)(?:: ?)?(.*)$/s;
 const DIGITS = /^\d+$/;
 
-/** Events have fewer lines, unless their data has more: this many cost about as much as a message. */
+/** An event rarely has more lines, unless its data does: this many lines cost about as much as a message. */
 const LINES_A_MESSAGE = 8;
 
 // Resumption (MCP "Resumability and Redelivery"): the position in a server's stream, and when the gateway may reconnect to it.
 
 export type EventCursor = ReturnType<typeof createEventCursor>;
 
-/** Fits into a header, and is not too long to keep for each call. */
+/** An event id that fits into a header, and is not too long to keep for each call. */
 const USABLE_ID = /^[\x21-\x7E](?:[\x20-\x7E]{0,510}[\x21-\x7E])?$/;
-/** A server that asks for less would be polled endlessly. */
+/** A server that asks for a shorter delay would be polled endlessly. */
 const MIN_RETRY_MS = 500;
 /** Servers rarely keep events for longer. */
 const MAX_RETRY_MS = 300_000;
@@ -171,7 +171,7 @@ export function createEventCursor(rememberedIds: number) {
   let retry: number | undefined;
 
   return {
-    /** Records an event; false if it is already among the remembered ones: a server may send more than it was asked for. */
+    /** Records an event's id; false if it is among the remembered ids, since a server may send more than it was asked for. */
     take(given: string) {
       // The server withdraws the position, or names one that cannot be sent.
       if (!USABLE_ID.test(given)) {
@@ -189,7 +189,7 @@ export function createEventCursor(rememberedIds: number) {
     noteRetry(ms: number) {
       retry = Math.min(MAX_RETRY_MS, Math.max(MIN_RETRY_MS, ms));
     },
-    /** Tells the server where to continue; undefined if it cannot. */
+    /** The id after which the server should continue; undefined if the stream cannot be resumed. */
     lastId: () => last,
     /** Milliseconds that the server wants clients to wait; undefined if it did not say. */
     retryMs: () => retry,

@@ -39,13 +39,13 @@ interface ExchangeServer {
   readonly url: string;
   readonly pool: HttpPool;
   readonly share: Pick<ProcessShare, 'answerMemory' | 'messagePace'>;
-  /** As `createTurnEnd` returns it. */
+  /** The function that `createTurnEnd` returns. */
   readonly sendAtTurnEnd: (exchange: Exchange) => void;
   /** Requests that have no answer yet, not counting the streams that the gateway listens to. */
   inFlight: number;
   /** Maximum size of an answer in bytes; for a stream, of each of its events. */
   readonly maxBytes: number;
-  /** Its requests carry a token from the configuration file, not the token of a user. */
+  /** True if requests carry a token from the configuration file instead of a user's token. */
   readonly hasToken: boolean;
 }
 
@@ -55,19 +55,19 @@ export interface ExchangeListener {
   /** Cookies of the session; undefined if none are kept. */
   readonly cookies?: SessionCookies | undefined;
   /**
-   * Receives JSON values one after the other; none after the exchange was ended. Returns how many messages the value counts as:
-   * none for the expected answer. Undefined for a message that has no answer: only its status is read.
+   * Receives JSON values one after another, but none after the exchange was ended. Returns how many messages the value counts as:
+   * none for the expected answer. Undefined for a message that has no answer: only the response's status is read.
    */
   onMessage?(value: unknown, headers: IncomingHttpHeaders): number;
   /** Like `onMessage`, for an event that is not JSON; if absent, such an event ends the exchange. */
   onNoJson?(): number;
   /** Called once, unless the gateway ended the exchange. */
   onEnd(end: ExchangeEnd): void;
-  /** Headers of a success. */
+  /** Called with the headers of a success. */
   onStart?(headers: IncomingHttpHeaders, status: number): void;
-  /** An event with a name other than that of messages. */
+  /** Called for an event with a name other than that of messages. */
   onNamedEvent?(name: string, data: string): void;
-  /** Keeps the position in a stream; called when the server gives one. Undefined if the stream is not resumed. */
+  /** Keeps the position in a stream. Called when the server gives an event id; undefined if the stream is not resumed. */
   openCursor?(): EventCursor | undefined;
 }
 
@@ -79,7 +79,7 @@ export type ExchangeEnd =
   | {
       readonly kind: 'failed';
       readonly error: UpstreamError;
-      /** The connection broke in the middle of the answer, and was not closed by the gateway. */
+      /** True if the connection broke in the middle of the answer, and the gateway did not close it. */
       readonly isCut?: boolean;
     };
 
@@ -87,8 +87,8 @@ export type ExchangeEnd =
 type Received = readonly Uint8Array[];
 
 /**
- * A class with everything that one answer needs, since every call has one: the request, the handler of its connection, the reader
- * of its body, and the pace of its messages.
+ * A class that holds everything for one answer, since every call has one: the request, the handler of its connection, the reader of
+ * its body, and the pace of its messages.
  */
 export class Exchange
   extends PacedStream<Received>
@@ -102,12 +102,12 @@ export class Exchange
   private readonly listener: ExchangeListener;
   private sent: SentRequest | undefined = undefined;
   private status = 0;
-  /** False for a refusal, and for a message that has no answer, where the status is enough. */
+  /** False for a refusal, and for a message that has no answer: the status is enough for these. */
   private needsBody = true;
   private answerHeaders: IncomingHttpHeaders = NO_HEADERS;
   private decoder: BodyDecoder | undefined = undefined;
   private counted: CountedAnswer | undefined = undefined;
-  /** A body that is a single JSON value; undefined for an event stream. */
+  /** The pieces of a body that is a single JSON value; undefined for an event stream. */
   private pieces: PieceList | undefined = undefined;
   /** Undefined unless the answer is an event stream. */
   private events: EventSplitter | undefined = undefined;
@@ -127,12 +127,12 @@ export class Exchange
     this.headers = headers;
     this.body = body;
     if (method === 'POST') server.inFlight += 1;
-    // A single request would only be delayed.
+    // A single request would only be delayed by this.
     if (method === 'POST' && server.inFlight > 1) server.sendAtTurnEnd(this);
     else this.send();
   }
 
-  /** Ends the exchange, whatever was received; the listener is not called any more. */
+  /** Ends the exchange, whatever has been received; the listener is not called again. */
   stop(): void {
     this.close();
     this.sent?.abort(this);
@@ -169,7 +169,7 @@ export class Exchange
     this.sent?.abort(this);
   }
 
-  // Calls of the connection.
+  // Called by the connection.
 
   onStart(status: number, headers: IncomingHttpHeaders): void {
     if (this.isOver) return;
@@ -214,12 +214,12 @@ export class Exchange
     this.endMessages();
   }
 
-  // Calls of the decoder.
+  // Called by the decoder.
 
   onDecoded(chunk: Buffer): void {
     if (this.isOver || this.status === 0) return;
     const problem = this.events === undefined ? this.addPiece(chunk) : this.events.add(chunk);
-    // What was received may have ended the exchange.
+    // The received data may have ended the exchange.
     if (problem !== undefined) this.failBody(problem);
     if (this.isOver) return;
     this.checkPace(chunk.length);
@@ -231,7 +231,7 @@ export class Exchange
   }
 
   onWaiting(): void {
-    // The last write of a decoder that was stopped may still be reported, and nothing would end that count.
+    // A decoder that was stopped may still report its last write, and nothing would ever subtract that count.
     if (!this.isOver) this.countKept(0);
   }
 
@@ -264,7 +264,7 @@ export class Exchange
         this.endByStatus(isObject(value) ? value : undefined);
         return;
       }
-      // There may be nothing at all (202).
+      // The body may be empty (202).
       const length = countBytes(content);
       if (length > 0) this.push(content, length);
     }
@@ -301,7 +301,7 @@ export class Exchange
     this.counted.note(received, kept);
   }
 
-  // Calls of the event splitter.
+  // Called by the event splitter.
 
   onEventData(data: readonly Uint8Array[], length: number): void {
     this.push(data, length);
@@ -320,7 +320,7 @@ export class Exchange
     return this.isOver ? undefined : this.listener.openCursor?.();
   }
 
-  // The pace of its messages.
+  // Called by the pacing of messages.
 
   protected findSource() {
     const { server, listener } = this;
@@ -337,7 +337,7 @@ export class Exchange
     return 1;
   }
 
-  /** Not the whole chunks that they are parts of. */
+  /** Copies only the message, not the whole chunks that contain it. */
   protected override copy(received: Received): Received {
     return releaseChunks(received);
   }
@@ -362,7 +362,7 @@ export class Exchange
 
 const NO_HEADERS: IncomingHttpHeaders = {};
 
-/** Of a refusal, no more than a JSON-RPC error is read. */
+/** A refusal's body is read only for a JSON-RPC error. */
 const MAX_REFUSAL_BYTES = 65_536;
 
 const TOO_FAST = 'it sent more messages than the gateway takes, for a minute';

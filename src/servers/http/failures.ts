@@ -7,13 +7,13 @@ import { InvalidResponse } from '../../platform/http-client/read-response.ts';
 import { isObject } from '../../platform/json.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 
-/** Converts a connection failure; `progress` is that of the request by then. */
+/** Converts a connection failure; `progress` is how far the request had got. */
 export function toConnectionError(
   cause: unknown,
   progress: 'unsent' | 'sent' | 'answered',
 ): UpstreamError {
   const fail = (words: string) => new UpstreamError('invalid', words, { cause });
-  // Concerns one request, and not the server as a whole.
+  // This concerns one request, not the server as a whole.
   if (cause instanceof InvalidResponse) return fail(`it answered no valid HTTP: ${cause.message}`);
   // The server may have asked for the header (x-mcp-header).
   if (cause instanceof UnsendableHeader)
@@ -50,14 +50,14 @@ const REASONS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'the gateway has no port left to connect from',
 };
 
-/** There is no connection to the server, or it was lost. */
+/** The connection to the server could not be opened, or was lost. */
 export class ConnectionError extends UpstreamError {
-  /** An open connection was closed: for one request only, or because the server stopped. */
+  /** True if an open connection was closed: for one request only, or because the server stopped. */
   readonly isBroken: boolean;
 
-  /** Every caller would fail: nothing, or a different program, responds there. */
+  /** True if every caller would fail: nothing, or a different program, responds at the address. */
   readonly isEverybodys: boolean;
-  /** This machine has run out of file descriptors, ports or memory, which says nothing about the server. */
+  /** True if this machine has run out of file descriptors, ports or memory, which says nothing about the server. */
   readonly isOwn: boolean;
 
   constructor(reason: string, code: string, cause: unknown, wasSent: boolean) {
@@ -72,7 +72,7 @@ export class ConnectionError extends UpstreamError {
 export const isDownStatus = (status: number): boolean =>
   (status >= 300 && status < 400) || (status >= 502 && status <= 504);
 
-/** Each of several addresses that were tried has its own error. */
+/** If several addresses were tried, each has its own error. */
 function findCode(cause: unknown): string | undefined {
   const code = getErrorCode(cause);
   if (code !== undefined) return code;
@@ -91,8 +91,8 @@ export class RefusalError extends UpstreamError {
 }
 
 /**
- * Proxies answer 503, too, when a server ended in the middle of a request; and 301 to 303 may lead to the result of a POST
- * (RFC 9110 §15.4.4).
+ * A proxy also answers 503 if a server ended in the middle of a request, and 301 to 303 may lead to the result of a POST (RFC 9110
+ * §15.4.4).
  */
 const wasPerhapsHandled = (status: number) => status >= 500 || (status >= 301 && status <= 303);
 
@@ -108,9 +108,9 @@ export interface RefusedAnswer {
   readonly headers: IncomingHttpHeaders;
   /** The server's URL. */
   readonly url: string;
-  /** The request had a token from the configuration file's "headers", and no user's token. */
+  /** True if the request had a token from the configuration file's "headers", and no user's token. */
   readonly hadToken: boolean;
-  /** It was sent with a user's connection (§24), which is kept. */
+  /** True if the request was sent with a user's connection (§24), which is kept. */
   readonly hadLogin: boolean;
 }
 
@@ -150,7 +150,7 @@ function describeRedirect({ status, headers, url }: RefusedAnswer): string | und
 
 const MAX_ADDRESS = 500;
 
-/** The answer is not JSON: most often from a different program, or from another path of the same one. */
+/** For an answer that is not JSON: most often from a different program, or from another path of the same one. */
 export function createNoJsonError(headers: IncomingHttpHeaders): UpstreamError {
   const type = readMediaType(headers);
   return createInvalidError(
@@ -160,13 +160,13 @@ export function createNoJsonError(headers: IncomingHttpHeaders): UpstreamError {
   );
 }
 
-/** `name` is that of a content coding. */
+/** `name` is the name of a content coding. */
 export const createCodingError = (name: string): UpstreamError =>
   createInvalidError(
     `it answered with Content-Encoding ${name}, which the gateway did not ask for and cannot decode: turn compression off in it, or in the proxy in front of it`,
   );
 
-/** The answer is JSON, but not a message: from a different protocol, unless it names JSON-RPC. */
+/** For JSON that is not a message: it belongs to a different protocol, unless it names JSON-RPC. */
 export const createNoMessageError = (value: unknown): UpstreamError =>
   createInvalidError(
     isObject(value) && value.jsonrpc === '2.0'
@@ -176,7 +176,7 @@ export const createNoMessageError = (value: unknown): UpstreamError =>
 
 const CHECK_PATH = 'check the path of its "url", which often is /mcp';
 
-/** Untrusted: only a value in the form of a media type is repeated. */
+/** The header is untrusted: only a value in the form of a media type is repeated. */
 const readMediaType = (headers: IncomingHttpHeaders) =>
   /^[a-z]+\/[a-z0-9.+-]{1,60}(?=$|[ ;])/.exec(headers['content-type']?.toLowerCase() ?? '')?.[0];
 

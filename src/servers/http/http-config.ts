@@ -20,13 +20,13 @@ export interface HttpUpstreamConfig extends UpstreamConfig {
   readonly url: string;
   /** `sse` is the transport of 2024-11-05. */
   readonly transport: 'streamable-http' | 'sse';
-  /** Sent with each request; names in lower case. Secrets. */
+  /** Headers of each request; names in lower case. The values are secrets. */
   readonly headers: Readonly<Record<string, string>>;
-  /** PEM of the authorities that may have signed its certificate, instead of the system's. */
+  /** PEM of the certificate authorities to trust for this server instead of the system's. */
   readonly ca: string | undefined;
-  /** True if cookies that it sets in a session are sent back in it. */
+  /** True if cookies that the server sets in a session are sent back in that session. */
   readonly cookies: boolean;
-  /** Tells it who is calling (§18.6). */
+  /** Tells the server who is calling (§18.6). */
   readonly auth: UpstreamAuth;
 }
 
@@ -84,7 +84,7 @@ export const httpMembers = {
   ),
 };
 
-/** The names of a server's address. */
+/** The members that can hold a server's address. */
 export const addressMembers = [
   httpMembers.url,
   httpMembers.serverUrl,
@@ -123,7 +123,7 @@ export function buildHttp(
         cookies: read(httpMembers.cookies) ?? true,
         auth,
         ...ofAnyTransport,
-        // A server that is told who is calling has separate lists and sessions for its callers.
+        // A server that learns who is calling has separate lists and sessions for its callers.
         roots: has(commonMembers.roots) ? ofAnyTransport.roots : isOfCaller(auth),
       };
 }
@@ -146,7 +146,7 @@ export function readHttpFacts({ name, url, auth, transport }: HttpUpstreamConfig
   };
 }
 
-/** Reads the files that it names. Reports problems of these, and settings that its `auth` needs. */
+/** Reads the files that the configuration names. Reports their problems, and settings that `auth` needs. */
 export function completeHttp(
   server: HttpUpstreamConfig,
   { report }: MemberReader,

@@ -1,4 +1,4 @@
-// Connection to one server: sends each request with the headers of the configuration, of the credentials and of the era.
+// The connection to one server: sends each request with the headers that the configuration, the credentials and the era require.
 import type { CredentialHeaders } from '../../mcp/upstream/connection-ports.ts';
 import type { TokenRefusal } from '../../mcp/upstream/connections.ts';
 import { type RequestHeaders, toRequestHeaders } from '../../mcp/upstream/envelope.ts';
@@ -25,11 +25,11 @@ export type HttpConnection = ReturnType<typeof createHttpConnection>;
 
 /** Less than the second within which a call to a stopped server must fail. */
 const CONNECT_TIMEOUT_MS = 900;
-/** Messages without an answer must not wait for long. */
+/** A message that has no answer must not wait for long. */
 const SEND_TIMEOUT_MS = 10_000;
-/** For the rest of the body of a message that was accepted, so that its connection can be used again. */
+/** Time for the rest of the body after a message was accepted, so that its connection can be reused. */
 const REST_MS = 1000;
-/** The gateway may be ending. */
+/** Kept short, since the gateway may be shutting down. */
 const DELETE_TIMEOUT_MS = 2000;
 
 interface ConnectionPorts extends ServerAccess {
@@ -87,8 +87,8 @@ export function createHttpConnection(
   /**
    * Sends a JSON-RPC request, nearly always once, and resolves to its outcome. Sends it again if its connection broke: a server
    * closes idle connections, perhaps just when one is reused, and anything except a tool call, whose effects are unknown, may be
-   * sent twice (RFC 9110 §9.2.2). Also if the server refused the token (§24.4), so that the request was not carried out, and
-   * another token is available.
+   * sent twice (RFC 9110 §9.2.2). Also sends it again if the server refused the token (§24.4), so that the request was not carried
+   * out, and another token is available.
    *
    * @throws UpstreamError
    */
@@ -122,7 +122,7 @@ export function createHttpConnection(
       const refusal = outcome.kind === 'refused' ? findTokenRefusal(outcome) : undefined;
       if (refusal !== undefined && replaceRefusedToken !== undefined && !one.isTrial) {
         const isSessionReplaced = refusal.status === 401 && (await one.replaceSessionIfLost());
-        // The token may have been refused by a service behind the server: the server itself is queried before a login is required.
+        // A service behind the server may have refused the token: the server itself is queried before a login is required.
         const hasOther =
           !isSessionReplaced &&
           (await replaceRefusedToken(caller, credentials, refusal, () => isTokenRefused(caller)));
@@ -150,7 +150,7 @@ export function createHttpConnection(
     return [...headers, toRequestHeaders(await signRequest(caller, given))];
   }
 
-  /** GET: opens a stream of messages, until the returned function is called. */
+  /** Opens a stream of messages with GET; it stays open until the returned function is called. */
   async function stream(
     listener: ExchangeListener,
     sessionHeaders: RequestHeaders,
@@ -167,7 +167,7 @@ export function createHttpConnection(
   }
 
   /**
-   * Opens a stream that the server answers with 401 if it refuses the token: retries once with another token, if there is one.
+   * Opens a stream; the server answers 401 if it refuses the token. Retries once with another token, if there is one.
    *
    * @throws CredentialError if nothing may be sent any more; and the errors of `open`.
    */
@@ -195,7 +195,8 @@ export function createHttpConnection(
     stream,
     openByToken,
     /**
-     * Sends a message that has no answer: a notification, one of our responses, DELETE (`null`); to another path if one is given.
+     * Sends a message that has no answer: a notification, a response of the gateway, or DELETE (`null`). `path` replaces the path
+     * of the server's URL.
      */
     async send(
       caller: UpstreamCaller,
@@ -213,7 +214,7 @@ export function createHttpConnection(
         const listener: ExchangeListener = {
           caller,
           cookies: session.cookies,
-          /** Some servers omit the length of the body, so it ends with the connection. */
+          /** Some servers omit the length of the body, which then ends with the connection. */
           onStart(answered, status) {
             resolve({ kind: 'complete', status, headers: answered });
             cancelTimer();
@@ -240,7 +241,9 @@ export function createHttpConnection(
   };
 }
 
-/** Headers with which a request names its session at the server, and the session's cookies; undefined if none are kept. */
+/**
+ * The headers with which a request names its session at the server, and the session's cookies; undefined if cookies are not kept.
+ */
 interface SessionHeaders {
   readonly headers: RequestHeaders;
   readonly cookies?: SessionCookies | undefined;
@@ -255,7 +258,7 @@ function findTokenRefusal({ status, headers }: RefusedAnswer): TokenRefusal | un
     : undefined;
 }
 
-/** Names of headers: besides Authorization, services use their own, such as X-API-Key. */
+/** Header names that suggest credentials: besides Authorization, services use their own, such as X-API-Key. */
 const TOKEN_NAME = /auth|token|key|secret/i;
 
 function joinHeaders(
@@ -273,7 +276,7 @@ function joinHeaders(
 
 const NO_HEADERS: CredentialHeaders = {};
 
-/** Credentials take precedence over the configuration. */
+/** Credentials take precedence over headers of the same name in the configuration. */
 function withoutNames(headers: RequestHeaders, names: readonly string[]): RequestHeaders {
   const replaced = names.map((name) => name.toLowerCase());
   return headers.filter((_, at) => !replaced.includes(headers[at - (at % 2)]?.toLowerCase() ?? ''));

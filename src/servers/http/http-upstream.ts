@@ -88,7 +88,7 @@ export function createHttpUpstream(
   const inFlight = new InFlight(runtime.clock);
   const availability = createAvailability(runtime, config, probe);
   const { state } = availability;
-  /** A server that only responds to users gets no credentials with the gateway's own requests. */
+  /** A server that only responds to users receives no credentials with the gateway's own requests. */
   const hasNone = (caller: UpstreamCaller) => facts.needsUser && caller.user === undefined;
   const connection = createHttpConnection(runtime, config, share, {
     getHeaders: getHeaders && ((caller) => (hasNone(caller) ? {} : getHeaders(caller))),
@@ -106,8 +106,9 @@ export function createHttpUpstream(
   });
 
   /**
-   * If users have credentials, the gateway itself has none: a refusal for that reason shows that the server is up. So does any
-   * 429, since one user may have used up the gateway's rate limit. A shortage of this machine does not make a server unavailable.
+   * If users have credentials, the gateway itself has none: a refusal for that reason shows that the server is up. So does any 429,
+   * since one user may have used up the gateway's rate limit. If this machine runs short of resources, that does not make the
+   * server unavailable.
    */
   async function probe() {
     try {
@@ -184,7 +185,7 @@ function createStreamableHttp(
   const known = createBoundedMap<string, AudienceEra>('audiences');
   const detections = createSingleFlight<string, Era>();
   const introductions = createSingleFlight<string, unknown>();
-  /** The era of the server's last response to any caller. */
+  /** The era of the server's most recent response, to any caller. */
   let last: Era | undefined;
 
   const listeners = createServerListeners(runtime, {
@@ -255,7 +256,7 @@ function createStreamableHttp(
     return 'session';
   }
 
-  /** Undefined for an unusable answer: an older server may send anything. */
+  /** Undefined if the answer is unusable: an older server may send anything. */
   async function discover(caller: UpstreamCaller): Promise<CallOutcome | undefined> {
     try {
       const outcome = await statelessEra.discover(caller);
@@ -270,7 +271,7 @@ function createStreamableHttp(
   /** Queries the server again, unless it was queried just now. */
   async function hasChangedEra(caller: UpstreamCaller, before: Era) {
     const { current, askedAt } = findOrAdd(nameAudience(caller));
-    // Another request, which was refused at the same time, may have queried it.
+    // Another request that was refused at the same time may already have queried the server.
     if (current !== before) return true;
     if (clock.monotonic() - askedAt < ASK_AGAIN_MS) return false;
     return (await detectEra(caller)) !== before;

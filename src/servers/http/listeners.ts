@@ -20,23 +20,23 @@ import { nameSharer } from './sessions.ts';
 
 export type ServerListeners = ReturnType<typeof createServerListeners>;
 
-/** All listeners of a stream as one; the same object for as long as there is a listener. */
+/** All listeners of a stream combined; the same object for as long as there is a listener. */
 export interface StreamConsumer {
-  /** The one with the newest token, if several share it. */
+  /** The caller with the newest token, if several share the stream. */
   readonly caller: UpstreamCaller;
-  /** Resources of subscriptions of the stateless era. */
+  /** The resources that clients of the stateless era subscribed to. */
   readonly uris: readonly string[];
   /** False if the stream is open only so that the server can send requests. */
   readonly isHeard: boolean;
   notify(message: ServerNotification): void;
-  /** Params of a log message that belongs to the session. */
+  /** Receives the params of a log message that belongs to the session. */
   log(params: JsonObject): void;
 }
 
 interface ServerStreams {
   /** Opens a stream, calls `onOpen` when it is open, and resolves when it has ended. */
   open(consumer: StreamConsumer, ...attempt: Parameters<StreamAttempt>): Promise<AttemptEnd>;
-  /** A listener subscribes to more resources: true if that requires a new stream. */
+  /** Called when a listener subscribes to more resources: true if that requires a new stream. */
   extend(consumer: StreamConsumer): boolean;
   readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
 }
@@ -55,18 +55,18 @@ interface Watch {
   readonly sessionHash: string | undefined;
   readonly consumer: StreamConsumer;
   readonly loop: RetryLoop;
-  /** True while changes are missed. */
+  /** True while changes may be missed. */
   isGone: boolean;
 }
 
-/** Key of the gateway itself, which listens if the lists are the same for all. */
+/** The key of the gateway itself, which listens if the lists are the same for all callers. */
 const GATEWAY_SHARER = nameSharer(GATEWAY_CALLER);
 
 export function createServerListeners(
   { clock, log }: UpstreamRuntime,
   { open, extend, describe }: ServerStreams,
 ) {
-  /** Keyed by the callers that share it. */
+  /** Keyed by the callers that share a stream. */
   const { bus, tell, tellMissed } = createChangeListeners<Entry, Watch>(
     {
       start: startWatch,
@@ -110,7 +110,7 @@ export function createServerListeners(
   function tellNotified(sharer: string, message: ServerNotification) {
     const change = readChange(message);
     if (change === undefined) return;
-    // Many servers notify only the session whose call changed a list, or only in the answer to that call.
+    // Many servers notify only the session whose call changed a list, some only in the answer to that call.
     if (change.kind === 'list' && sharer !== GATEWAY_SHARER)
       bus.publish(GATEWAY_SHARER, ({ listener }) => listener.listMayHaveChanged?.(change.list));
     tell(sharer, change);
@@ -135,14 +135,17 @@ export function createServerListeners(
       if (hasMore && extend(known.consumer)) known.loop.replace();
       return stopListening;
     },
-    /** Publishes a notification that came with an answer to the listeners of this caller. */
+    /** Publishes a notification that arrived with an answer to this caller's listeners. */
     notify: (caller: UpstreamCaller, message: ServerNotification) =>
       tellNotified(nameSharer(caller), message),
     /** A client's session has subscribed to other resources. */
     refreshSession(hash: string) {
       for (const { sessionHash, loop } of listWatches()) if (sessionHash === hash) loop.replace();
     },
-    /** The caller has another session: its stream is opened there, if it was given up, or is open in the previous one and heard. */
+    /**
+     * The caller has a new session. Its stream is opened there if it was given up, or if it is open in the old session and has
+     * listeners.
+     */
     move(caller: UpstreamCaller, isStanding: boolean) {
       const watch = bus.topics.get(nameSharer(caller))?.source;
       // The next call opens one for questions only.
@@ -166,12 +169,12 @@ export function createServerListeners(
 
 type RetryLoop = ReturnType<typeof startRetryLoop>;
 
-/** Decides about another attempt: with the usual backoff, not before something changes, or after the time that the server named. */
+/** Determines the next attempt: after the usual backoff, not before something changes, or after the time that the server named. */
 export type AttemptEnd = 'again' | 'never' | { readonly afterMs: number };
 
 /**
- * One attempt, until its signal is aborted; calls `onOpen` when the stream is open, maybe as the continuation of the previous
- * one. Whatever it throws, it is retried.
+ * Makes one attempt, which lasts until its signal is aborted. Calls `onOpen` when the stream is open, possibly as the continuation
+ * of the previous stream. If it throws, another attempt follows, whatever the error.
  */
 export type StreamAttempt = (
   signal: AbortSignal,
@@ -183,7 +186,7 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt) {
   let hasGivenUp = false;
   let current = start(() => {});
 
-  /** Makes attempts one after the other, until the returned function is called. */
+  /** Makes attempts one after another, until the returned function is called. */
   function start(onFirstOpen: () => void): () => void {
     hasGivenUp = false;
     let release = onFirstOpen;
@@ -233,7 +236,7 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt) {
   return {
     /** Ends the current attempt, and starts another at once. */
     restart,
-    /** Like `restart`, if the attempts were given up. */
+    /** Like `restart`, but only if the attempts were given up. */
     revive() {
       if (hasGivenUp) restart();
     },

@@ -15,7 +15,7 @@ import { type CallOutcome, findError } from './server-call.ts';
 import type { ServerSession, ServerSessions } from './sessions.ts';
 
 type SessionState =
-  /** The session responds, or a new one is refused in the same way: the refusal was not about the session. */
+  /** The session responds, or a new session is refused in the same way: the refusal was not about the session. */
   | { readonly kind: 'kept' }
   /** The server had lost the session, and a new one has replaced it. */
   | { readonly kind: 'replaced' }
@@ -30,9 +30,7 @@ type SessionState =
  */
 const ASK_AGAIN_MS = 5000;
 
-/**
- * `ping` is sent as a probe: in the session, and if it is refused, in the one that may replace it. It may throw an UpstreamError.
- */
+/** The probe is a `ping` in the session, and if that is refused, one in a possible replacement. It may throw an UpstreamError. */
 export function createReplaceIfLost(
   clock: Clock,
   ping: (caller: UpstreamCaller, session: ServerSession) => Promise<CallOutcome>,
@@ -130,13 +128,13 @@ export const mayBeLost = ({ id }: ServerSession, outcome: CallOutcome): boolean 
     ? SPEAKS_OF_SESSION.test(outcome.error.message)
     : outcome.kind === 'refused' && outcome.status >= 400 && !OF_REQUEST.has(outcome.status));
 
-/** Too long or too many: never about the session. */
+/** The request was too long, or there were too many: never about the session. */
 const OF_REQUEST: ReadonlySet<number> = new Set([413, 429]);
 
 /** 2026-07-28: `HeaderMismatch`, `MissingRequiredClientCapability`, `UnsupportedProtocolVersion`. */
 const ERA_CODES: readonly unknown[] = [-32020, -32021, -32022];
 
-/** True if it may come from a server of the stateless era, which then has to be queried. */
+/** True if the response may come from a server of the stateless era, which then has to be queried. */
 export const isOfOtherEra = (outcome: CallOutcome): boolean =>
   outcome.kind === 'refused' &&
   [400, 404, 405].includes(outcome.status) &&

@@ -1,5 +1,6 @@
-// §18.3: holds the GET stream of a session open for questions. Many servers ask there, and drop their questions while it is closed:
-// so it is opened before the first call of a client that can be asked, and stays open for a while after the last one.
+// §18.3: holds the GET stream of a session open for the server's questions. Many servers ask on it, and drop their questions while
+// it is closed: so it is opened before the first call of a client that can be asked, and stays open for a while after the last
+// call.
 import { randomUUID } from 'node:crypto';
 import {
   nameOwnSession,
@@ -60,7 +61,7 @@ export function createQuestionStreams(
 
   function open(caller: UpstreamCaller, session: ServerSession): Promise<void> | undefined {
     const sharer = nameSharer(caller);
-    // The previous one was for a session that the server has lost.
+    // The previous stream belonged to a session that the server has lost.
     bySharer.get(sharer)?.close();
     let noteAttempt = () => {};
     let stop = () => {};
@@ -141,8 +142,8 @@ export function createQuestionStreams(
   };
 }
 
-// §18.3: questions between replicas. A server has one stream for a session that several replicas use: its question may belong to
-// a call on another replica, and only that replica can ask the client. It also answers the server.
+// §18.3: questions between replicas. A server has one stream for a session that several replicas use: a question on it may belong
+// to a call on another replica. Only that replica can ask the client, and it also answers the server.
 
 /** A client's session, and its session at the server: questions belong to both. */
 interface QuestionPlace {
@@ -150,19 +151,19 @@ interface QuestionPlace {
   readonly session: ServerSession;
 }
 
-/** Time for another replica to say that it can answer. */
+/** Milliseconds in which another replica has to say that it can answer. */
 const LOOKING_MS = 2000;
 
-/** Names a place between replicas; undefined if no other replica knows it. */
+/** The name of a place in messages between replicas; undefined if no other replica knows the place. */
 function hashPlace(caller: UpstreamCaller, { id }: ServerSession) {
   const own = nameOwnSession(caller);
   return own === undefined || id === undefined ? undefined : hashSha256(JSON.stringify([own, id]));
 }
 
 interface ReplicaPorts extends Pick<QuestionPorts, 'answer'> {
-  /** Undefined if it has no call in flight here. */
+  /** Undefined if the place has no call in flight on this replica. */
   findPlace(hash: string): QuestionPlace | undefined;
-  /** Another replica has closed the stream of the session. */
+  /** Called when another replica has closed its stream of the session. */
   onRelease(place: QuestionPlace): void;
 }
 
@@ -175,7 +176,7 @@ function createQuestionReplicas(
   const looking = new Map<string, (replica: string) => void>();
   let joined: Replicas<QuestionMessage> | undefined;
 
-  /** Joins when that is needed: most servers never ask. */
+  /** Joins the channel on first use: most servers never ask. */
   function join() {
     if (joined !== undefined) return joined;
     joined = createReplicas(runtime, channel, isQuestionMessage);
@@ -198,7 +199,7 @@ function createQuestionReplicas(
       if (from !== ownName) send({ about: 'here', ticket, from: ownName }, from);
     } else {
       const { question: written } = message;
-      // Keeps numbers as written.
+      // Parsed so that numbers keep their original spelling.
       const question = readServerMessage(isObject(written) ? readExact(written) : written);
       if (question?.kind === 'request') void answer(place.caller, place.session, question);
     }
@@ -232,7 +233,7 @@ function createQuestionReplicas(
   return {
     /** Lets the other replicas find the calls that `findPlace` finds. */
     join: () => void join(),
-    /** Resolves with true if another replica answers it. Never rejects. */
+    /** Resolves to true if another replica answers the question. Never rejects. */
     async pass(
       caller: UpstreamCaller,
       session: ServerSession,
@@ -244,12 +245,12 @@ function createQuestionReplicas(
       send({ about: 'question', place, question: { jsonrpc: '2.0', id, method, params } }, replica);
       return true;
     },
-    /** The server cancelled a question that another replica may have. */
+    /** Called when the server cancels a question that another replica may have. */
     cancel(caller: UpstreamCaller, session: ServerSession, requestId: unknown) {
       const place = hashPlace(caller, session);
       if (place !== undefined) send({ about: 'cancelled', place, requestId });
     },
-    /** The stream is closed here: many servers allow a session only one. */
+    /** Tells the other replicas that the stream is closed here: many servers allow a session only one. */
     release(caller: UpstreamCaller, session: ServerSession) {
       const place = hashPlace(caller, session);
       if (place !== undefined) send({ about: 'released', place });
@@ -259,7 +260,7 @@ function createQuestionReplicas(
 }
 
 type QuestionMessage =
-  /** To all: asks for a replica with a call of this place. */
+  /** To all replicas: asks for one with a call of this place. */
   | {
       readonly about: 'looking';
       readonly ticket: string;
@@ -267,9 +268,9 @@ type QuestionMessage =
       readonly from: string;
     }
   | { readonly about: 'here'; readonly ticket: string; readonly from: string }
-  /** To the first that has one. */
+  /** To the first replica that has such a call. */
   | { readonly about: 'question'; readonly place: string; readonly question: unknown }
-  /** To all. */
+  /** To all replicas. */
   | { readonly about: 'cancelled'; readonly place: string; readonly requestId: unknown }
   | { readonly about: 'released'; readonly place: string };
 

@@ -29,17 +29,17 @@ import { createInvalidError, createNoMessageError, toRefusal } from './failures.
 import type { SessionCookies } from './session-cookies.ts';
 import type { ServerSession } from './sessions.ts';
 
-/** Requests from the server that wait for their answers: each answer takes a separate connection. */
+/** Maximum number of unanswered requests from the server: each answer takes a separate connection. */
 export const MAX_OPEN_REQUESTS = 32;
 
-/** Maximum number of responses to other requests in the stream of one. */
+/** Maximum number of responses to other requests in the stream of one request. */
 const MAX_FOREIGN = 100;
 const FOREIGN = 'it answered another request than the one that was sent';
 
-/** A stream that continues after its answer ends its connection. */
+/** A stream that continues for longer after its answer is closed. */
 const LINGER_MS = 1000;
 
-/** The connection to the server of a call. */
+/** The call's connection to the server. */
 interface CallConnection {
   readonly clock: Clock;
   /** Warns about a message that no call is waiting for. */
@@ -49,29 +49,31 @@ interface CallConnection {
 }
 
 /**
- * A call: on its own, one of the gateway's; the eras add their parts. A class, since every relayed call has one. It may be sent
- * again once an attempt has ended.
+ * A call, in this form one of the gateway's own; each era adds its parts. A class, since every relayed call has one. The call may
+ * be sent again once an attempt has ended.
  */
 export class ServerCall implements ExchangeListener {
   readonly caller: UpstreamCaller;
   request: UpstreamRequest;
   readonly headers: RequestHeaders;
-  /** Milliseconds without progress (`deadline`). */
+  /** Maximum time without progress, in milliseconds (`deadline`). */
   readonly timeoutMs: number;
   cookies: SessionCookies | undefined = undefined;
-  /** The open requests of its session; undefined for a call without one. */
+  /** The open requests of the call's session; undefined for a call without a session. */
   openRequests: ServerSession['openRequests'] | undefined = undefined;
-  /** Among these, during an attempt. */
+  /** This call's entry in `openRequests`, during an attempt. */
   private link: ReturnType<ServerSession['openRequests']['add']> | undefined = undefined;
   /** Headers of the GET that reads the rest of an answer; undefined in an era whose streams end with their connection. */
   resumeHeaders: RequestHeaders | undefined = undefined;
-  /** Its answer alone does not show that the server is usable. */
+  /** True if an answer to this call does not by itself show that the server is usable. */
   isHandshake = false;
-  /** Sent only to see what the server refuses: its outcome has no other effect. */
+  /** True if the call is sent only to see what the server refuses: its outcome has no other effect. */
   isTrial = false;
   /** The id of the last message sent, which is also its progress token. */
   id = 0;
-  /** Renewed by progress, and paused while the server waits for one of our answers: also by the GET stream of its session. */
+  /**
+   * Renewed by progress, and paused while the server waits for an answer to a question, including one on the session's GET stream.
+   */
   deadline: Deadline | undefined = undefined;
   private connection: CallConnection | undefined = undefined;
   private resolve: (outcome: CallOutcome) => void = NOTHING;
@@ -82,7 +84,7 @@ export class ServerCall implements ExchangeListener {
   private cancelLinger = NOTHING;
   private answering = 0;
   private foreign = 0;
-  /** Most answers are never resumed. */
+  /** Created on demand: most answers are never resumed. */
   private resumption: ReturnType<typeof createResumption> | undefined = undefined;
 
   constructor(
@@ -102,17 +104,15 @@ export class ServerCall implements ExchangeListener {
     return this.request.params;
   }
 
-  /** Resolves once the server has its answer. Never rejects. */
+  /** Resolves once the server's request has been answered. Never rejects. */
   protected async onRequest(_message: ServerRequest): Promise<void> {}
 
   protected onNotification(_message: ServerNotification): void {}
 
-  /** Its caller is gone, or it took too long: the server need not continue. */
+  /** Called when the caller is gone, or the call took too long: the server need not continue. */
   protected onAbandon(_reason: string): void {}
 
-  /**
-   * Called after a 401. Replaces the session if the server has lost it: true if so, as the 401 was then not about the token.
-   */
+  /** Called after a 401. Replaces the session if the server has lost it; true if so, since the 401 was then not about the token. */
   async replaceSessionIfLost(): Promise<boolean> {
     return false;
   }
@@ -131,7 +131,7 @@ export class ServerCall implements ExchangeListener {
     });
   }
 
-  /** A separate function: the closures here outlive the call, and must not retain what was sent. */
+  /** A separate function, since the closures here outlive the call, and must not retain the sent message. */
   private begin(
     connection: CallConnection,
     exchange: Exchange,
@@ -171,7 +171,8 @@ export class ServerCall implements ExchangeListener {
       this.reject(how);
       return;
     }
-    // Not sent again. A dead call in the old generation keeps everything that it references alive (docs/decisions/0024).
+    // The call will not be sent again. A dead call in the old generation keeps everything that it references alive
+    // (docs/decisions/0024).
     if (how.kind !== 'refused') this.request = ENDED;
     this.resolve(how);
   }
@@ -188,7 +189,7 @@ export class ServerCall implements ExchangeListener {
     this.onAbandon(error.message);
   }
 
-  // Calls of the exchange.
+  // Called by the exchange.
 
   onMessage(value: unknown, headers: IncomingHttpHeaders): number {
     if (this.isOver) {
@@ -214,7 +215,7 @@ export class ServerCall implements ExchangeListener {
     if (!isOwn && this.resumption?.isReading()) return 1;
     // An error without an id means that the request could not even be parsed.
     if (!isOwn && message.id !== null) {
-      // The response to another request does not settle this one: the right one may still arrive, if this is a stream.
+      // A response to another request does not settle this one: in a stream, the right one may still follow.
       this.foreign += 1;
       if (!isEventStream(headers) || this.foreign > MAX_FOREIGN)
         return this.fail(createInvalidError(FOREIGN));
@@ -274,7 +275,7 @@ export class ServerCall implements ExchangeListener {
 
 function NOTHING() {}
 
-/** Takes the place of the request of a call that has ended. */
+/** Replaces the request of a call that has ended. */
 const ENDED: UpstreamRequest = { method: '', params: {}, signal: new Cancellation(), trace: {} };
 
 const createAbortedError = () =>
@@ -298,7 +299,7 @@ export function getResult(outcome: CallOutcome): JsonObject {
   });
 }
 
-/** Finds the JSON-RPC error, whatever its HTTP status; for 401 and 403, the HTTP error counts. */
+/** Finds the JSON-RPC error, whatever its HTTP status. For 401 and 403, the HTTP error counts instead. */
 export function findError(outcome: CallOutcome): JsonRpcErrorObject | undefined {
   if (outcome.kind === 'error') return outcome.error;
   if (outcome.kind === 'result' || outcome.status === 401 || outcome.status === 403)
@@ -310,14 +311,14 @@ export function findError(outcome: CallOutcome): JsonRpcErrorObject | undefined 
 // MCP "Resumability and Redelivery": an answer whose stream broke, or was closed by the server before its end (polling), is
 // resumed with GET. The call is never sent again.
 
-/** A repeated event is recognized by these. */
+/** The number of event ids by which a repeated event is recognized. */
 const REMEMBERED_IDS = 32;
-/** Consecutive attempts: half a minute, and the time that they take, during which a server may restart. */
+/** Consecutive failed attempts: half a minute plus their own duration, in which a server may restart. */
 const MAX_FAILURES = 6;
 
 /**
- * `open` opens a stream that begins after this event; it returns undefined once the server may no longer be queried. `reader` gets
- * the messages, and the end.
+ * `open` opens a stream that begins after this event; it returns undefined once the server may no longer be queried. `reader`
+ * receives the messages and the end.
  */
 function createResumption(
   clock: Clock,
@@ -328,7 +329,7 @@ function createResumption(
   let isOver = false;
   const attempts = createAttempts(clock, pauseAfter);
   let stopStream = () => {};
-  /** The end of the call if the server does not resume its stream. */
+  /** The outcome of the call if the server does not resume its stream. */
   let broken: ExchangeEnd | undefined;
 
   function comeBack() {
@@ -375,23 +376,23 @@ function createResumption(
 
   return {
     cursor,
-    /** True if the answer is resumed after its stream has ended like this. */
+    /** True if the answer is resumed after this end of its stream. */
     goOn(end: ExchangeEnd) {
       if (isOver || cursor.lastId() === undefined || !isBroken(end)) return false;
       broken = end;
       attempts.after(cursor.retryMs() ?? BACK_OFF.firstMs, comeBack);
       return true;
     },
-    /** True if the stream was opened again. */
+    /** True while messages are read from a reopened stream. */
     isReading: () => broken !== undefined,
     stop,
   };
 }
 
-/** Read to its end without the answer, or cut off in the middle: the data received so far is valid. */
+/** The stream ended without the answer, or was cut off in the middle: the data received so far is valid. */
 const isBroken = (end: ExchangeEnd) =>
   end.kind === 'complete' || (end.kind === 'failed' && end.isCut === true);
 
-/** 409: the server has not noticed yet that the connection broke. 429 and 5xx pass. */
+/** A 409 is no refusal, since the server has not noticed yet that the connection broke; nor are 429 and 5xx, which pass. */
 const isRefusal = (end: ExchangeEnd) =>
   end.kind === 'refused' && end.status < 500 && end.status !== 409 && end.status !== 429;

@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
 
-/** Cookies of a new session, or the stored ones of a known session; undefined if none are kept. */
+/** Opens the cookies of a new session, or the stored cookies of a known one; undefined if cookies are not kept. */
 export type OpenCookies = (kept?: unknown) => SessionCookies | undefined;
 
 export function createOpenCookies(
@@ -30,7 +30,7 @@ interface Cookie {
   readonly value: string;
   readonly path: string;
   readonly isSecure: boolean;
-  /** Epoch milliseconds; undefined for one that lasts as long as the session. */
+  /** Epoch milliseconds; undefined for a cookie that lasts as long as the session. */
   readonly expiresAt: number | undefined;
 }
 
@@ -39,7 +39,7 @@ const MAX_COOKIES = 8;
 const MAX_COOKIE_BYTES = 4096;
 
 interface CookieServer {
-  /** The server is reached over https. */
+  /** True if the server is reached over https. */
   readonly isSecure: boolean;
   readonly clock: Clock;
   /** Called when cookies are dropped because there are too many. */
@@ -48,15 +48,15 @@ interface CookieServer {
 
 export class SessionCookies {
   private readonly server: CookieServer;
-  /** Keyed by name and path. The one that was set last is at the end. */
+  /** Keyed by name and path. The cookie that was set last is at the end. */
   readonly kept = new Map<string, Cookie>();
-  /** Names that were stored immediately: otherwise a server with ever new names would cause a write on each answer. */
+  /** Names that were stored immediately. Without this, a server that keeps changing names would cause a write on each answer. */
   private readonly told = new Set<string>();
-  /** Something has changed since they were last stored. */
+  /** True if something has changed since the cookies were last stored. */
   isUnsaved = false;
   /** When any replica last stored them, in epoch milliseconds. */
   storedAt = 0;
-  /** Called when there is one with a new name. */
+  /** Called when a cookie with a new name is set. */
   onNewName: (() => void) | undefined = undefined;
 
   constructor(server: CookieServer, kept: unknown) {
@@ -70,7 +70,7 @@ export class SessionCookies {
     }
   }
 
-  /** Keeps the cookies that an answer sets. `path` is that of its request. */
+  /** Keeps the cookies that an answer sets. `path` is the path of its request. */
   take(lines: readonly string[], path: string): void {
     const now = this.server.clock.now();
     let hasNewName = false;
@@ -81,7 +81,7 @@ export class SessionCookies {
     if (hasNewName) this.onNewName?.();
   }
 
-  /** True if it has one with a name that the other lacks. */
+  /** True if there is a cookie whose name the other session lacks. */
   hasNews(other: SessionCookies | undefined): boolean {
     return [...this.kept.keys()].some((key) => other?.kept.has(key) !== true);
   }
@@ -97,7 +97,7 @@ export class SessionCookies {
     return pairs.length === 0 ? headers : [...headers, ['cookie', pairs.join('; ')]];
   }
 
-  /** As stored from now on; undefined if there never were any. */
+  /** The record to store; the cookies count as stored from now on. Undefined if there never were any. */
   toRecord(): JsonObject | undefined {
     if (this.told.size === 0) return undefined;
     this.isUnsaved = false;
@@ -106,7 +106,7 @@ export class SessionCookies {
     return { storedAt: this.storedAt, list: [...this.kept.values()] };
   }
 
-  /** True if it should be stored at once. */
+  /** True if the cookie should be stored at once. */
   private set(cookie: Cookie, now: number): boolean {
     if (countBytes(cookie) > MAX_COOKIE_BYTES) {
       this.server.onExcess();
@@ -155,10 +155,10 @@ const isCookie = (kept: unknown): kept is Cookie =>
 
 /** RFC 6265 §4.1.1. */
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** As browsers do: any value that a header can carry back unchanged. */
+/** Like browsers, accepts any value that a header can carry back unchanged. */
 const VALUE = /^[\x20-\x3a\x3c-\x7e\x80-\xff]*$/;
 const SECONDS = /^-?\d+$/;
-/** No browser keeps one for longer. */
+/** No browser keeps a cookie for longer. */
 const MAX_LIFETIME_MS = 400 * 86_400_000;
 
 /** RFC 6265 §5.2. Undefined for a line that is not a cookie, or could not be sent back. */

@@ -54,11 +54,11 @@ import type { HttpLink, ServerKnowledge } from './stateless-protocol.ts';
 
 export type SessionEra = ReturnType<typeof speakSessionEra>;
 
-/** Distinguishes records of its sessions from those of other servers. */
+/** Distinguishes the server's session records from those of other servers. */
 export const nameHttpServer = ({ name, url }: HttpUpstreamConfig): string => `${name} ${url}`;
 
 const REFUSAL = 'it refuses to begin (initialize)';
-/** Longer than a handshake should take; the first call waits for it. */
+/** Longer than a handshake should take, since the first call waits for it. */
 const HANDSHAKE_MS = 15_000;
 const PING_MS = 5000;
 /** MCP "Session Management": visible ASCII; anything else could not be sent back. */
@@ -111,14 +111,14 @@ export function speakSessionEra(
 
   async function terminate(caller: UpstreamCaller, session: ServerSession) {
     if (session.id === undefined) return;
-    // Best effort: a server may refuse, or be down, and its sessions expire then.
+    // Best effort: a server may refuse, or be down, and its sessions then expire on their own.
     await connection.send(caller, null, session).catch(() => {});
   }
 
   /** Repeats the subscriptions and the log level of the lost session. Resources that the server no longer has are skipped. */
   async function restore(caller: UpstreamCaller, session: ServerSession, lost: ServerSession) {
     listeners.move(caller, lost.openStreams > 0);
-    // The replica that opened it has already done this.
+    // The replica that opened the session has already done this.
     if (session.isFromStore) return;
     if (lost.logLevel !== undefined) void setLogLevel(caller, session, lost.logLevel);
     const sessionId = nameOwnSession(caller);
@@ -135,7 +135,7 @@ export function speakSessionEra(
     level: ServerSession['logLevel'],
   ) {
     session.logLevel = level;
-    // Best effort: a server without logging refuses it, or never answers.
+    // Best effort: a server without logging refuses the request, or never answers it.
     await connection
       .call(createOwnCall(caller, session, 'logging/setLevel', { level }))
       .catch(() => {});
@@ -154,7 +154,7 @@ export function speakSessionEra(
     return call;
   }
 
-  /** Tests whether the server accepts requests in this session. Affects neither availability nor tokens. @throws UpstreamError */
+  /** Tests whether the server accepts requests in this session. Availability and tokens are not affected. @throws UpstreamError */
   function ping(caller: UpstreamCaller, session: ServerSession) {
     const request = { method: 'ping', params: {}, signal: new Cancellation(), trace: {} };
     const call = new ServerCall(caller, request, session.headers, Math.min(timeoutMs, PING_MS));
@@ -164,8 +164,8 @@ export function speakSessionEra(
   }
 
   /**
-   * Sends a request in the session of its caller, and again in a new one if the server has lost it, or in the stateless era if the
-   * server has changed to that. A request is never sent again if the server only may have lost the session.
+   * Sends a request in the caller's session. Sends it again in a new session if the server has lost the old one, or in the
+   * stateless era if the server has changed to that. A request is never sent again if the session is only possibly lost.
    */
   async function send(
     caller: UpstreamCaller,
@@ -195,7 +195,7 @@ export function speakSessionEra(
       const mayBeForeign = attempt === 1 && (isLost || isOfOtherEra(outcome));
       if (mayBeForeign && (await hasChangedEra(caller, 'session')))
         return sendAnew(caller, request);
-      // The session that replaced it may be another replica's, and lost as well: then the request is sent a third and last time.
+      // The replacement may come from another replica, and be lost as well: then the request is sent a third and last time.
       if (isLost && (attempt === 1 || (attempt === 2 && session.isFromStore))) {
         session = await sessions.replace(caller, session).catch(throwAsUnsent);
         continue;
@@ -213,7 +213,7 @@ export function speakSessionEra(
   ): Promise<void> {
     const state = await replaceIfLost(caller, session);
     if (state.kind === 'refused') {
-      // The request itself may have been carried out, whatever the check met afterwards.
+      // The request itself may have been carried out, whatever happened to the later check.
       const wasRefused = outcome.kind === 'refused' && !mayBeCarriedOut(toRefusal(outcome).failure);
       throw wasRefused ? state.error : toOtherFailure(state.error, 'interrupted');
     }
@@ -223,7 +223,7 @@ export function speakSessionEra(
     throw new UpstreamError('session_lost', lost);
   }
 
-  /** Recorded first: a session that replaces this one also has to subscribe. */
+  /** The change is recorded first, so that a session that replaces this one also subscribes. */
   async function changeSubscription(
     { sessionId, uri, isWanted }: SubscriptionChange,
     ...sent: Parameters<typeof send>
@@ -251,7 +251,7 @@ export function speakSessionEra(
     },
     /** Opens a session only to see the server's response, and ends it at once. */
     introduce: async (caller: UpstreamCaller) => terminate(caller, await initialize(caller)),
-    /** Uses a session that is ended at once. @throws UpstreamError */
+    /** Uses a session of its own, which is ended at once. @throws UpstreamError */
     async isTokenRefused(caller: UpstreamCaller) {
       try {
         const session = await initialize(caller, true);
@@ -275,7 +275,7 @@ interface SessionRequests {
   readonly notify: ServerListeners['notify'];
 }
 
-/** A call within a session: it is one of the session's open requests, and the server may ask its client. */
+/** A call within a session. It is one of the session's open requests, and the server may ask its client. */
 class SessionCall extends ServerCall {
   private readonly requests: SessionRequests;
   private readonly session: ServerSession;
@@ -308,7 +308,7 @@ class SessionCall extends ServerCall {
   protected override async onRequest(message: ServerRequest): Promise<void> {
     const { caller, request, session } = this;
     const response = await session.questions.answer(message, request.onRequest?.bind(request));
-    // Without credentials the server waits for an answer that never comes, until the call ends.
+    // Without credentials nothing can be sent: the server waits for an answer that never comes, until the call ends.
     if (response !== undefined)
       await this.requests.connection.send(caller, response, session).catch(() => {});
   }

@@ -20,7 +20,7 @@ import { type CallOutcome, MAX_OPEN_REQUESTS } from './server-call.ts';
 import type { SessionEra } from './session-protocol.ts';
 import { listAskable, routeToSession, type ServerSession } from './sessions.ts';
 
-/** Refused by its status, or by a JSON-RPC error in place of a stream. */
+/** Refused by its status, or by a JSON-RPC error instead of a stream. */
 type StreamRefusal = Exclude<CallOutcome, { kind: 'result' }>;
 
 export function createSessionStream(
@@ -33,7 +33,7 @@ export function createSessionStream(
   /** Sessions that had a stream. */
   const streamed = new WeakSet<ServerSession>();
 
-  /** Resolves when the stream has ended: to whether, and when, to reopen it. */
+  /** Resolves when the stream has ended, to whether and when to reopen it. */
   async function openStream(
     consumer: StreamConsumer,
     signal: AbortSignal,
@@ -58,7 +58,7 @@ export function createSessionStream(
         return afterMs === undefined ? 'again' : { afterMs };
       }
       if (lastEventId !== undefined && isForgotten(end)) {
-        // The session may still exist: a next attempt without this event will show it.
+        // The session may still exist: the next attempt, without the event id, will show it.
         session.cursor = undefined;
         return 'again';
       }
@@ -83,14 +83,14 @@ export function createSessionStream(
     if (OF_STREAM.has(status) || !mayBeLost(session, refusal)) return next;
     if (!isHeard) {
       if (!isSessionLost(session, refusal)) return next;
-      // A server without such streams may answer the same for a session that is alive: the next call finds out.
+      // A server without GET streams may give this answer for a session that is alive: the next call finds out.
       session.refusesStream = !streamed.has(session);
       return 'never';
     }
-    // If it was ended on another replica, together with the client's session, no replacement is needed.
+    // If the session was ended on another replica, together with the client's session, it needs no replacement.
     const { sessionId } = caller;
     if (sessionId !== undefined && !(await isSessionActive(sessionId))) return 'never';
-    // Servers without such streams answer each with 404.
+    // A server without GET streams answers each of them with 404.
     if (status === 404 && streamed.has(session)) {
       await sessions.replace(caller, session);
       return 'again';
@@ -102,7 +102,7 @@ export function createSessionStream(
     return error instanceof RefusalError && isForGood(error.status) ? 'never' : 'again';
   }
 
-  /** Undefined if it was ended by this side. */
+  /** Resolves to undefined if the gateway itself ended the stream. */
   function readStream(
     consumer: StreamConsumer,
     session: ServerSession,
@@ -118,7 +118,7 @@ export function createSessionStream(
         if (openRequests >= MAX_OPEN_REQUESTS) return;
         openRequests += 1;
         const caller = findCaller(consumer, session);
-        // No call is in flight here that it could belong to.
+        // The question cannot belong to any call in flight on this replica.
         const isForOthers = isQuestion(message) && listAskable(caller, session).length === 0;
         const isPassed = isForOthers && (await replicas?.pass(caller, session, message));
         if (isPassed !== true) await answerServer(caller, session, message);
@@ -131,7 +131,7 @@ export function createSessionStream(
           replicas?.cancel(consumer.caller, session, params.requestId);
         else if (method === 'notifications/message') log(params);
         else if (method === 'notifications/progress') {
-          // Some servers send the progress of a request on this stream.
+          // Some servers send the progress of a request on the GET stream.
           const token = readEchoedNumber(params.progressToken);
           const asked =
             token === undefined ? undefined : session.openRequests.find(({ id }) => id === token);
@@ -140,7 +140,7 @@ export function createSessionStream(
         } else if (!routeToSession(message, session)) consumer.notify(message);
       }
 
-      /** A message that does not belong to a call is for this client only if both have sessions. */
+      /** A log message that does not belong to a call is for this client only if both client and server have sessions. */
       function log(params: JsonObject) {
         const [first, second] = session.openRequests;
         // If there is only one request, the message belongs to it.
@@ -197,7 +197,7 @@ export function createSessionStream(
 
   /** Subscribes to the resources of stateless clients, on whose behalf their shared session has to subscribe. */
   async function subscribe({ uris, caller }: StreamConsumer) {
-    // A session's stream needs nothing from the other era.
+    // The stream of a session needs nothing from the stateless era.
     for (const uri of uris)
       await era.request(caller, { ...SUBSCRIBE, params: { uri } }, async () => ({}));
   }
@@ -217,7 +217,7 @@ export function createSessionStream(
 
   return {
     openStream,
-    /** The same stream stays: the session subscribes to more. */
+    /** The stream stays the same: the session subscribes to the additional resources. */
     extend(consumer: StreamConsumer) {
       void subscribe(consumer).catch(() => {});
       return false;
@@ -244,12 +244,12 @@ const NO_IDS = 0;
 const isForgotten = (end: ExchangeEnd | StreamRefusal | undefined) =>
   end?.kind === 'refused' && [400, 404, 410].includes(end.status);
 
-/** MCP "Listening for Messages from the Server": the status of a server without such streams. */
+/** MCP "Listening for Messages from the Server": the status of a server that has no GET streams. */
 const NOT_ALLOWED = 405;
 
-/** There are no streams, or one already exists (409). */
+/** Statuses about the stream alone: the server has no such streams, or one is already open (409). */
 const OF_STREAM: ReadonlySet<number | undefined> = new Set([NOT_ALLOWED, 409]);
 
-/** 409: another stream of the session is still open, perhaps that of a replica that is gone. */
+/** Not 409, since another stream of the session is still open, perhaps on a replica that is gone. */
 const isForGood = (status: number | undefined) =>
   status !== undefined && status < 500 && status !== 409 && status !== 429;

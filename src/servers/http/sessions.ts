@@ -25,13 +25,13 @@ export type ServerSessions = ReturnType<typeof createServerSessions>;
 /** @throws UpstreamError if the session cannot be used. */
 type Test = (session: ServerSession) => Promise<void>;
 
-/** The beginning and the end of sessions at a server. */
+/** Begins and ends sessions at a server. */
 interface SessionLife {
-  /** `initialize`. In a probe, its outcome has no further effect. */
+  /** Sends `initialize`. If this is a trial, the outcome has no further effect. */
   readonly initialize: (caller: UpstreamCaller, isTrial?: true) => Promise<ServerSession>;
-  /** DELETE. Never rejects. */
+  /** Sends DELETE. Never rejects. */
   readonly terminate: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
-  /** The session has replaced one that the server lost. Never rejects. */
+  /** Called when the session has replaced one that the server lost. Never rejects. */
   readonly restore: (
     caller: UpstreamCaller,
     session: ServerSession,
@@ -46,15 +46,18 @@ interface Entry {
    * session.
    */
   sharedBy: UpstreamCaller | undefined;
-  /** The client's session, which is the key of its record. */
+  /** The id of the client's session, which is the key of the record; undefined if the session is shared. */
   readonly sessionId: string | undefined;
 }
 
 const IDLE_MS = 900_000;
 const SWEEP_MS = 60_000;
-/** Records outlive a client's session by an hour: written twice in that time, they never expire before it. */
+/** Records outlive a client's session by an hour. Writing them twice an hour keeps them from expiring earlier. */
 const WRITE_AGAIN_MS = 1_800_000;
-/** Some load balancers set a different value with each answer. The previous value stays valid long enough for the store. */
+/**
+ * Minimum interval between writes of cookies: some load balancers set a different value with each answer, and the previous one
+ * stays valid long enough.
+ */
 const WRITE_COOKIES_MS = 60_000;
 
 export function createServerSessions(
@@ -71,7 +74,7 @@ export function createServerSessions(
     const entry = entries.get(nameSharer(caller));
     if (entry === undefined) return undefined;
     const { session } = entry;
-    // The newest token is valid the longest.
+    // The most recent token is valid the longest.
     if (caller.sessionId === undefined) entry.sharedBy = caller;
     const now = clock.monotonic();
     session.usedAt = now;
@@ -97,7 +100,7 @@ export function createServerSessions(
     const kept = await records.update(sessionId, (text) => {
       const standing = readRecord(text);
       const age = clock.now() - (standing?.cookies?.storedAt ?? 0);
-      // It may have ended, or have been replaced by another replica.
+      // The session may have ended, or have been replaced by another replica.
       const isDue = standing?.id === id && age >= minimumAgeMs;
       return isDue ? writeRecord(session) : undefined;
     });
@@ -127,7 +130,7 @@ export function createServerSessions(
     entries.set(sharer, entry);
     if (session.cookies !== undefined && sessionId !== undefined)
       session.cookies.onNewName = () => {
-        // Not for a session that has ended, or was replaced: an answer may arrive later.
+        // An answer may arrive after the session has ended or was replaced: its cookies are not stored.
         if (entries.get(sharer) === entry) void storeCookies(entry, 0);
       };
     if (entries.size > CAPACITY.serverSessions) forgetOldest();
@@ -137,14 +140,14 @@ export function createServerSessions(
 
   function forgetOldest() {
     for (const [sharer, entry] of entries) {
-      // A caller who opens many sessions must not end one that has requests in flight.
+      // A caller who opens many sessions must not end a session that has requests in flight.
       if (isBusy(entry.session)) continue;
       forget(sharer, entry);
       return;
     }
   }
 
-  /** The session of a client's session stays in the store. */
+  /** A session that belongs to one client session stays in the store. */
   function forget(sharer: string, { sharedBy, session }: Entry) {
     entries.delete(sharer);
     if (sharedBy !== undefined) void terminate(sharedBy, session);
@@ -159,7 +162,7 @@ export function createServerSessions(
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
 
-  /** Opens a session, to replace `lost` if the server lost one. */
+  /** Opens a session; `lost` is the session to replace, if the server has lost one. */
   async function open(
     caller: UpstreamCaller,
     lost?: ServerSession,
@@ -169,12 +172,12 @@ export function createServerSessions(
     const text = sessionId === undefined ? undefined : await records.read(sessionId);
     const stored = readRecord(text);
     if (sessionId !== undefined && text !== undefined && lost === undefined) {
-      // It may have been written long ago: renews its time to live.
+      // The record may have been written long ago: renews its time to live.
       void records.update(sessionId, (current) => current);
       if (stored !== undefined) return stored;
     }
-    // Another replica has already replaced it, and the server may have lost that one since. Or it received a cookie without which
-    // a load balancer chooses the wrong node.
+    // Another replica has already replaced the lost session, and the server may have lost the replacement since. Or the stored
+    // session has a new cookie, without which a load balancer chooses the wrong node.
     const isOther =
       stored !== undefined &&
       (stored.id !== lost?.id || stored.cookies?.hasNews(lost?.cookies) === true);
@@ -212,14 +215,14 @@ export function createServerSessions(
   }
 
   return {
-    /** In memory: undefined if it has to be opened. */
+    /** Looks in memory only: undefined if the session has to be opened. */
     find,
-    /** Takes it from the store, or opens a new one. Single flight. */
+    /** Takes the session from the store, or opens a new one. Single flight. */
     open: (caller: UpstreamCaller) =>
       openings.run(nameSharer(caller), async () => remember(caller, await open(caller))),
     /**
-     * Replaces a session that the server no longer knows. Single flight. With a test: tentatively replaces one that the server
-     * may have lost with a session that passes the test.
+     * Replaces a session that the server no longer knows. Single flight. With a test, the server may still know the session: it is
+     * replaced only by a session that passes the test.
      */
     replace,
     async end(caller: UpstreamCaller) {
@@ -229,11 +232,11 @@ export function createServerSessions(
       entries.delete(sharer);
       const sessionId = nameOwnSession(caller);
       const text = sessionId === undefined ? undefined : await records.take(sessionId);
-      // Another replica may have replaced the one in memory.
+      // Another replica may have replaced the session that this one remembers.
       const session = readRecord(text) ?? remembered;
       if (session !== undefined) await terminate(caller, session);
     },
-    /** Forgets all, and ends those that no other replica can continue. */
+    /** Forgets all sessions, and terminates those that no other replica can continue. */
     async close() {
       cancelSweep?.();
       const ended = [...entries.values()];
@@ -255,32 +258,32 @@ export class ServerSession {
   readonly protocolVersion: string;
   /** Another replica may have opened it long ago, and the server may have lost it since. */
   readonly isFromStore: boolean;
-  /** Sent with each of its requests to name it. */
+  /** Headers of each request in the session, which name it. */
   readonly headers: RequestHeaders;
-  /** Undefined if none are kept. */
+  /** Undefined if cookies are not kept. */
   readonly cookies: SessionCookies | undefined;
-  /** The level that was requested last. */
+  /** The log level that was last requested. */
   logLevel: LogSeverity | undefined = undefined;
   /** Monotonic milliseconds. */
   usedAt: number;
   storedAt: number;
-  /** Time of the last probe of it, or of the session that it replaced. Monotonic milliseconds. */
+  /** When this session, or the one that it replaced, was last probed. Monotonic milliseconds. */
   askedAt = Number.NEGATIVE_INFINITY;
-  /** True if it has answered a request since then. */
+  /** True if the session has answered a request since that probe. */
   hasServed = false;
   readonly openRequests = new LinkedList<OpenRequest>();
   readonly questions = createServerQuestions();
-  /** Its GET streams, open or being opened. */
+  /** The session's GET streams that are open or being opened. */
   streams = 0;
-  /** Those of them that are open. */
+  /** The session's GET streams that are open. */
   openStreams = 0;
-  /** Its clients, which all declare the same capabilities, can be asked by the server. */
+  /** True if the server can ask the session's clients, which all declare the same capabilities. */
   canAsk = false;
-  /** The server has no such streams (405). */
+  /** True if the server has no GET streams (405). */
   refusesStream = false;
-  /** The stream that is held open for questions of the server; undefined until a call needs it. */
+  /** The stream that is held open for the server's questions; undefined until a call needs it. */
   held: HeldForQuestions | undefined = undefined;
-  /** The position in its stream; undefined until an event has an id. */
+  /** The position in the session's GET stream; undefined until an event has an id. */
   cursor: EventCursor | undefined = undefined;
 
   constructor(
@@ -302,17 +305,17 @@ export class ServerSession {
 
 /** See question-streams.ts. */
 export interface HeldForQuestions {
-  /** The last caller: the newest token is valid the longest. */
+  /** The most recent caller, whose token is valid the longest. */
   caller: UpstreamCaller;
   /** Monotonic milliseconds. */
   usedAt: number;
   /** Resolves once the stream is open, or cannot be; undefined if no call has to wait. */
   readonly opening: Promise<void> | undefined;
-  /** An attempt to open the stream has ended. */
+  /** Called when an attempt to open the stream has ended. */
   noteAttempt(): void;
 }
 
-/** Writes the record with which any replica can continue the session. */
+/** Writes the record from which any replica can continue the session. */
 const writeRecord = ({ id, protocolVersion, cookies }: ServerSession): string =>
   JSON.stringify({ id, protocolVersion, cookies: cookies?.toRecord() });
 
@@ -353,13 +356,13 @@ export function routeToSession(
   );
 }
 
-// Requests in flight of a session: messages of the server on other streams may belong to one of them.
+// A session's requests in flight: the server's messages on other streams may belong to one of them.
 
 interface OpenRequest {
-  /** Also its progress token. */
+  /** The request's id, which is also its progress token. */
   readonly id: number;
   readonly request: UpstreamRequest;
-  /** Undefined while it is not in flight. */
+  /** Undefined while the request is not in flight. */
   readonly deadline: Deadline | undefined;
 }
 

@@ -29,23 +29,23 @@ import { createDescriptions, type HttpLink, type Protocol } from './stateless-pr
 
 interface Entry {
   readonly opening: Promise<SseChannel>;
-  /** The client session that it ends with; undefined if it is shared. */
+  /** The client session with which this channel ends; undefined if the channel is shared. */
   readonly sessionId: string | undefined;
   usedAt: number;
-  /** Time of the last check that the client's session is alive. */
+  /** The time of the last check that the client's session is alive. */
   askedAt: number;
-  /** Requests that have no answer yet, and listeners. */
+  /** The number of unanswered requests and of listeners. */
   users: number;
-  /** Its token may be refused: the next request opens another channel, which shows it. */
+  /** True if the channel's token may be refused: the next request opens another channel, which shows it. */
   isLeft: boolean;
   logLevel: LogSeverity | undefined;
 }
 
 const SWEEP_MS = 60_000;
 const SHARED_IDLE_MS = 900_000;
-/** Interval of checks whether the session is alive, without a call. */
+/** Interval between checks that the session is alive, while there are no calls. */
 const ASK_AFTER_MS = 300_000;
-/** Each is a persistent connection. */
+/** Each channel is a persistent connection. */
 const MAX_CHANNELS = 10_000;
 const SET_LEVEL_MS = 10_000;
 
@@ -109,7 +109,7 @@ export function createSseProtocol(
       throw new UpstreamError('unavailable', 'too many connections to it are open');
     const entry: Entry = {
       opening: open(caller, () => {
-        // Without a connection there is no other token, and others may share the channel.
+        // Without the user's connection there is no other token, and others may share the channel.
         if (config.auth.type !== 'oauth') return;
         entry.isLeft = true;
         forget();
@@ -202,7 +202,7 @@ export function createSseProtocol(
         const { logLevel: level } = request;
         if (level !== undefined && level !== entry.logLevel) {
           entry.logLevel = level;
-          // A server without logging refuses this, which does no harm.
+          // A server without logging refuses this request, which does no harm.
           await rpc.ask('logging/setLevel', { level }, SET_LEVEL_MS).catch(() => {});
         }
         return rpc.call(caller, request, (token) => toSessionParams(request, token));
@@ -253,9 +253,9 @@ interface SseListener {
   readonly caller: UpstreamCaller;
   onNotification(message: ServerNotification): void;
   onStrayAnswer(): void;
-  /** An event that is not a message: its call is unknown, so it ends none. */
+  /** Called for an event that is not a message. Its call is unknown, so it ends no call. */
   onNoMessage(): void;
-  /** A message was answered with 401, by the server or by a service behind it. */
+  /** Called when a message was answered with 401, by the server or by a service behind it. */
   onUnauthorized(): void;
 }
 
@@ -283,7 +283,7 @@ async function openSseChannel(
   const rpc = createRpcConnection(clock, timeoutMs, true, {
     write(message) {
       if (postPath === undefined) return false;
-      // A value that JSON cannot represent throws here, to the sender.
+      // Throws to the sender if JSON cannot represent the value.
       const text = new RawJson(writeExactJson(message));
       connection.send(caller, text, session, postPath).then(
         (posted) => handlePosted(message, posted),
@@ -320,23 +320,23 @@ async function openSseChannel(
     tellEnd();
   }
 
-  /** The message was not accepted, and no other can be: the requests before it may be carried out. */
+  /** Called when the message was not accepted, and no other will be. Earlier requests may be carried out. */
   function endFor(message: JsonObject, error: UpstreamError) {
     refuse(message, error);
     end(error);
   }
 
-  /** A response of the gateway has the id of the server's request. */
+  /** Fails a request. The gateway's responses are skipped, since they carry ids of the server's requests. */
   function refuse({ id, method }: JsonObject, error: UpstreamError) {
     if (method !== undefined) rpc.refuse(id, error);
   }
 
-  /** If the server does not accept a message, it does not answer it either. */
+  /** A server that does not accept a message will not answer it either. */
   function handlePosted(message: JsonObject, posted: ExchangeEnd) {
     if (posted.kind === 'failed') endFor(message, posted.error);
     if (posted.kind !== 'refused') return;
     const { status } = posted;
-    // The session is lost, or the server itself refuses the token: `initialize` does not reach anything behind the server.
+    // The session is lost, or the server itself refuses the token, since `initialize` does not reach any service behind the server.
     if (status === 404 || (status === 401 && !isInitialized)) {
       endFor(message, toRefusal(posted));
       return;
@@ -407,7 +407,7 @@ async function openSseChannel(
 
 const FOREIGN_ENDPOINT = 'it names an address at another origin for messages to it';
 
-/** A different origin could be anywhere, and must not receive the credentials. */
+/** A different origin could be any host, and must not receive the credentials. */
 function findPath(data: string, url: string) {
   if (!URL.canParse(data, url)) return undefined;
   const { origin, pathname, search } = new URL(data, url);

@@ -1,4 +1,4 @@
-// §18.3: servers of 2026-07-28: each request carries everything that it needs. Also the state that servers of both eras have.
+// §18.3: servers of 2026-07-28, where each request carries everything that it needs. Also the state that servers of both eras have.
 
 import { isDeepStrictEqual } from 'node:util';
 import {
@@ -36,7 +36,7 @@ import {
 } from './server-call.ts';
 import type { OpenCookies } from './session-cookies.ts';
 
-/** Protocol of a server: streamable HTTP, or HTTP with SSE. */
+/** The protocol of a server: streamable HTTP, or HTTP with SSE. */
 export interface Protocol
   extends Pick<
     Upstream,
@@ -54,7 +54,7 @@ export interface Protocol
   close(): Promise<void>;
 }
 
-/** Connection to a server, and its state. */
+/** A connection to a server, and its state. */
 export interface HttpLink {
   readonly connection: HttpConnection;
   readonly availability: Availability;
@@ -71,7 +71,7 @@ export interface ServerKnowledge {
   readonly questionStreams: QuestionStreams;
 }
 
-// §18.4: an HTTP server's descriptions of itself: one per user if it is told who is calling, otherwise one for all.
+// §18.4: an HTTP server's descriptions of itself: one per user if the server learns who is calling, otherwise one for all users.
 
 export function createDescriptions(
   config: HttpUpstreamConfig,
@@ -80,7 +80,7 @@ export function createDescriptions(
   const memory = createDescriptionMemory();
   const isPersonal = readHttpFacts(config).personalBy !== undefined;
   const nameAudience = createNameAudience(isPersonal);
-  // The description for all was just read by the probe that found the server up again.
+  // The probe that found the server up again has just read the common description.
   availability.onChange((isUp, _reason, wasUp) => {
     if (isPersonal && isUp && wasUp === false) memory.expireAll();
   });
@@ -88,7 +88,7 @@ export function createDescriptions(
   return {
     nameAudience,
     find: (caller: UpstreamCaller) => memory.find(nameAudience(caller)),
-    /** Undefined if the server has been down since, even if one was found. */
+    /** Undefined if the server has been down since its last description. */
     findCurrent(caller: UpstreamCaller) {
       const audience = nameAudience(caller);
       return memory.isExpired(audience) ? undefined : memory.find(audience);
@@ -100,21 +100,22 @@ export function createDescriptions(
       if (isPersonal || caller === GATEWAY_CALLER || known === undefined) {
         memory.note(audience, description);
       } else if (known.era !== description.era) {
-        // It was replaced by a different server: the gateway queries that one itself.
+        // A different server has replaced this one: the gateway queries it itself.
         memory.forget(audience);
       } else if (!isDeepStrictEqual(known, description)) {
-        // The server may say this only to this client. Until the gateway has checked, the common description is used.
+        // The server may describe itself this way to this client only. Until the gateway has checked, the common description is
+        // used.
         memory.expire(audience);
       }
     },
   };
 }
 
-// The stateless era itself.
+// The protocol of the stateless era.
 
-/** The maximum delay of timers: a stream has no timeout. */
+/** The maximum delay of timers, since a stream has no timeout. */
 const NO_TIMEOUT_MS = 2_147_483_647;
-/** Timeout for servers that never answer unknown methods. */
+/** Some servers never answer unknown methods. */
 const DISCOVER_MS = 5000;
 
 export function speakStatelessEra(
@@ -152,10 +153,10 @@ export function speakStatelessEra(
       const change = readSubscriptionChange(caller, request);
       if (change === undefined) return send(caller, request, sendAnew);
       const { sessionId, uri, isWanted } = change;
-      // This era has no such requests: the stream of the client's session subscribes to the resource.
+      // This era has no such requests: the stream of the client's session subscribes to the resource instead.
       return subscriptions.change(sessionId, uri, isWanted).then(() => ({}));
     },
-    /** MCP "Subscriptions": calls `onOpen` when the stream is open. Resolves when it has ended: to whether to reopen it. */
+    /** MCP "Subscriptions": calls `onOpen` when the stream is open. Resolves when it has ended, to whether to reopen it. */
     async openStream(consumer: StreamConsumer, signal: AbortSignal, onOpen: () => void) {
       const { caller } = consumer;
       const sessionId = nameOwnSession(caller);
@@ -172,7 +173,7 @@ export function speakStatelessEra(
       const outcome = await connection.call(call);
       return isRefusal(outcome) ? 'never' : 'again';
     },
-    /** More resources require a new stream. */
+    /** Subscribing to more resources requires a new stream. */
     extend: () => true,
   };
 }

@@ -76,8 +76,8 @@ function readResponse({ id, result, error }: JsonObject): ServerMessage | undefi
 const isId = (id: unknown): id is RequestId => typeof id === 'string' || typeof id === 'number';
 
 /**
- * The number that the gateway sent as an id or a progress token, as a server echoes it: some write it as a string. Only the JSON
- * spelling of the number is accepted, so not `03`, `3.0` or ` 3`.
+ * Reads a number that the gateway sent as an id or a progress token, as the server echoes it: some servers write it as a string.
+ * Only the JSON spelling of the number is accepted, so not `03`, `3.0` or ` 3`.
  */
 export function readEchoedNumber(echoed: unknown): number | undefined {
   if (typeof echoed === 'number') return echoed;
@@ -138,9 +138,9 @@ function noteMessage(value: unknown, text: string, path: JsonPath = []) {
 
 const PASSED_ON = ['result', 'params', 'error'] as const;
 
-/** In characters. Serializing a shorter result again is as fast as finding it in its response. */
+/** In characters. For a shorter result, serializing it again is as fast as finding it in its response. */
 const MIN_NOTED = 512;
-/** In bytes. Searching a shorter one for members costs as much as parsing it. */
+/** In bytes. For a shorter result, searching for members costs as much as parsing. */
 const MIN_UNREAD = 2048;
 /** From this size on, writing bytes is cheaper than encoding text. */
 const MIN_PIECES = 16_384;
@@ -161,7 +161,7 @@ interface Envelope {
   readonly behind: number;
 }
 
-/** `start` and `end` are those of the response. Undefined if it is written differently. */
+/** `start` and `end` are the first and last characters of the response. Undefined if it is written in a different way. */
 function findEnvelope(start: string, end: string): Envelope | undefined {
   for (const [headForm, tailForm] of USUAL_ENVELOPES) {
     const head = headForm.exec(start);
@@ -173,7 +173,7 @@ function findEnvelope(start: string, end: string): Envelope | undefined {
   return undefined;
 }
 
-/** Reads a response with a result that is passed on unread. One object between head and tail is the result. */
+/** Reads a response whose result is passed on unread. If there is exactly one object between head and tail, it is the result. */
 function readUsualResponse(bytes: Buffer, pieces: readonly Uint8Array[]): JsonObject | undefined {
   const envelope = findEnvelope(
     bytes.toString('latin1', 0, ENVELOPE),
@@ -193,8 +193,8 @@ function readUsualResponse(bytes: Buffer, pieces: readonly Uint8Array[]): JsonOb
 }
 
 /**
- * Reads a response, and records how its result is written. A single JSON value between head and tail is the result, whatever it
- * contains: the engine's own parser proves that it is one value.
+ * Reads a response, and records how its result is written. If there is a single JSON value between head and tail, it is the result,
+ * whatever it contains: the engine's own parser proves that it is one value.
  */
 function parseUsualResponse(
   text: string,
@@ -213,7 +213,10 @@ function parseUsualResponse(
 
 // Dispatches notifications from a server; one that cannot be attributed is dropped.
 
-/** One that arrived with the answer to a request whose progress token was `token`. False if it does not belong to the request. */
+/**
+ * Routes a notification that arrived with the answer to a request whose progress token was `token`. False if it does not belong to
+ * that request.
+ */
 export function routeToRequest(
   { method, params }: ServerNotification,
   token: number,
@@ -273,7 +276,7 @@ export function createChangeListeners<
   return {
     bus,
     tell,
-    /** Changes may have been missed: notifies all lists. */
+    /** Notifies all lists, since changes may have been missed. */
     tellMissed(key: string, description: UpstreamDescription | undefined) {
       for (const list of findListsThatChange(description)) tell(key, { kind: 'list', list });
     },

@@ -67,7 +67,7 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
         if (!(thrown instanceof ConnectionNeeded)) throw thrown;
         await doors.pass(thrown, call, context, mayAsk);
         if (attempt === 2) throw thrown;
-        // A client that is asked twice in one call would be asked endlessly.
+        // If a client could be asked twice in one call, it could be asked endlessly.
         mayAsk = false;
       }
     }
@@ -97,9 +97,7 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
   };
 }
 
-/**
- * Methods that perform calls rather than just lookups: for these the client may be asked (MCP 2026-07-28 "Supported Requests").
- */
+/** Methods that do work rather than look something up: for these the client may be asked (MCP 2026-07-28 "Supported Requests"). */
 const ASKING: ReadonlySet<RelayedRequest['method']> = new Set([
   'tools/call',
   'prompts/get',
@@ -115,9 +113,9 @@ function toRawResult(
   result: JsonObject,
   { user, relay }: Pick<Context, 'user' | 'relay'>,
 ): RawResult {
-  // The session era has no result types: no member belongs to the transport there.
+  // The session era has no result types, so no member belongs to the transport.
   if (result.resultType === undefined && isRaw(result)) {
-    // Nor is null a valid value there: it is left out along with everything else that does not fit.
+    // Null is not a valid value there either: it is left out along with everything else that does not fit.
     const isValue = !findUnread(result) && result.structuredContent !== null;
     return relay.era === 'session' && isValue ? toSessionResult(result) : result;
   }
@@ -165,7 +163,7 @@ function toRawUnread(
 const OF_ERA = new Set(['resultType', 'ttlMs', 'cacheScope']);
 const OF_ERA_AND_META = new Set([...OF_ERA, '_meta']);
 
-/** Serializes the copy as the result was written, without the members that the copy lacks. */
+/** Notes how to serialize the copy: as the result was written, without the members that the copy lacks. */
 function noteCopy<Copy extends JsonObject>(result: JsonObject, copy: Copy): Copy {
   const text = findText(result);
   if (text === undefined) return copy;
@@ -179,14 +177,16 @@ function noteCopy<Copy extends JsonObject>(result: JsonObject, copy: Copy): Copy
 
 const OWN_META: readonly JsonEdit[] = [{ path: ['_meta', SERVER_INFO] }];
 
-/** Since 2026-07-28 it may be any value; clients of earlier revisions reject a result in which it is not an object. */
+/**
+ * Since 2026-07-28 structured content may be any value; clients of earlier revisions reject a result in which it is not an object.
+ */
 function toSessionResult(shown: RawResult): RawResult {
   const { structuredContent } = shown;
   if (structuredContent === undefined || isObject(structuredContent)) return shown;
   const { cache } = shown;
   const { structuredContent: structure, cache: _cache, ...others } = readExact(shown);
   const content: readonly unknown[] = Array.isArray(others.content) ? others.content : [];
-  // Servers should also send it as text.
+  // Servers should also send structured content as text.
   const isSaid = content.some((item) => isObject(item) && item.type === 'text');
   const text = { type: 'text', text: writeExactJson(structure) };
   const members = toNoted(isSaid ? others : { ...others, content: [...content, text] });
@@ -271,7 +271,7 @@ class SessionRequestClient implements RequestClient, RoundsRequest {
       });
     if ('result' in answer) return answer.result;
     const { code, message } = answer.error;
-    // Guards do not inspect errors: if a guard inspects answers, only the code of an error is passed on.
+    // Guards do not inspect errors. If a guard inspects answers, only an error's code is passed on.
     const isJudged = this.questionGuards?.looksAtAnswer(question.method) === true;
     const told = isJudged ? { code, message: FAILED } : answer.error;
     throw new UpstreamError('error', message, { jsonRpcError: told });
@@ -294,7 +294,7 @@ class SessionRequestClient implements RequestClient, RoundsRequest {
       : passAnswers(questions, received, questionGuards).catch(refuseStopped);
   }
 
-  /** The stateless era cannot express an answer that is an error. */
+  /** The stateless era has no form for an answer that is an error. */
   private async askOne(question: UpstreamQuestion): Promise<JsonObject> {
     const { relay, server } = this;
     const answer = await relay.ask(nameAsker(server, question)).catch((thrown: unknown) => {

@@ -39,7 +39,7 @@ import type {
   SuspendedCalls,
 } from './suspended/suspended-calls.ts';
 
-/** The answers from earlier rounds that a request carries. */
+/** The answers to earlier rounds, as a request carries them. */
 interface RoundAnswers {
   readonly inputResponses?: JsonObject;
   readonly requestState?: string;
@@ -47,26 +47,26 @@ interface RoundAnswers {
 
 type RoundQuestions = Readonly<Record<string, UpstreamQuestion>>;
 
-/** A request, as it is sent in rounds. */
+/** A request that is sent in rounds. */
 export interface RoundsRequest {
-  /** Name of the server, for messages. */
+  /** The server's name, for messages. */
   readonly server: string;
   readonly capabilities: ClientCapabilities;
   /** Undefined if no guard inspects questions. */
   readonly questionGuards: QuestionGuards | undefined;
   readonly params: JsonObject;
-  /** Answers to earlier questions; undefined for a call without any. */
+  /** Answers to earlier questions; undefined for a call that carries none. */
   readonly first?: RoundAnswers | undefined;
   /** True if the server knows that the client can have tasks (§29). */
   readonly mayBeTask?: boolean;
-  /** `params` belong to the request, and include the answers from a round. */
+  /** `params` belong to the request, and include the answers of this round. */
   send(params: JsonObject): Promise<JsonObject>;
   /** Resolves to the answers, keyed like the questions. */
   ask(questions: RoundQuestions, state: Pick<RoundAnswers, 'requestState'>): Promise<JsonObject>;
 }
 
 const MAX_ROUNDS = 10;
-/** The client of the stateless era has to send it back in its next request. */
+/** Limited, since a client of the stateless era has to send it back in its next request. */
 const MAX_STATE_LENGTH = 65_536;
 
 /** Resolves to the result that ends the rounds: nearly always the first one. */
@@ -92,7 +92,7 @@ const addAnswers = (params: JsonObject, answers: RoundAnswers): JsonObject => ({
   ...(answers.inputResponses && { inputResponses: toRawMembers(answers.inputResponses) }),
 });
 
-/** A server that only wants the request to be repeated later asks no question. */
+/** A server may ask no question, and only want the request to be repeated later. */
 async function answerRound(result: JsonObject, rounds: RoundsRequest): Promise<RoundAnswers> {
   const { requestState } = result;
   if (typeof requestState === 'string' && requestState.length > MAX_STATE_LENGTH)
@@ -116,7 +116,7 @@ async function answerRound(result: JsonObject, rounds: RoundsRequest): Promise<R
     : { inputResponses: await rounds.ask(questions, state), ...state };
 }
 
-/** For a server that is not waiting: its call ends. */
+/** For a server that is not waiting for an answer: the call ends. */
 export function refuseStopped(thrown: unknown): never {
   throw thrown instanceof CallStopped ? new CallRefusedError(thrown.message) : thrown;
 }
@@ -127,11 +127,11 @@ function failCall(problem: string): never {
 
 // §18.3: one request to a server, with everything that belongs to it until its result. The timeout is up to the transport.
 
-/** Server-initiated requests of one call in flight at the same time. */
+/** Maximum number of server-initiated requests of one call in flight at the same time. */
 const MAX_QUESTIONS = 16;
 
 /**
- * Resolves to the result as the server wrote it. `params` belong to the call, and include the answers from its rounds.
+ * Resolves to the result as the server wrote it. `params` belong to the call, and include the answers of its rounds.
  *
  * @throws UpstreamError
  */
@@ -141,7 +141,7 @@ export function sendToServer(
   client: RequestClient,
 ): Promise<JsonObject> {
   let questions = 0;
-  // Members are listed by name: a spread took a tenth of the relay's time.
+  // Members are listed by name, since a spread took a tenth of the relay's time.
   return upstream.request(caller, {
     method: request.method,
     name: request.name,
@@ -162,7 +162,7 @@ export function sendToServer(
         const passed = await guards.passQuestion(question);
         return await guards.passAnswer(question.method, await client.answer(passed, cancelled));
       } catch (thrown) {
-        // A guard stopped the request or its answer: the server gets an error.
+        // A guard stopped the question or its answer: the server gets an error.
         throw thrown instanceof CallStopped ? refuseQuestion(thrown.message) : thrown;
       } finally {
         questions -= 1;
@@ -199,7 +199,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
       const outcome = await suspendedCalls
         .resume(reply, toListener(context))
         .catch((cause: unknown) => {
-          // Any failure that is not the server's is the store's.
+          // A failure that is not the server's is the store's.
           throw cause instanceof UpstreamError
             ? cause
             : new GatewayError('internal_error', { cause });
@@ -217,7 +217,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
         case 'result':
           return outcome.result;
         case 'failed':
-          // Given up by the gateway, not by this client.
+          // The gateway gave up the call; this client did not.
           throw outcome.failure === 'aborted' && !relay.signal.aborted
             ? callAgain(server)
             : toUpstreamError(outcome);
@@ -265,7 +265,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
     });
   };
 
-/** Retains nothing of the request that began the call: that request has ended when the call is suspended. */
+/** Retains nothing of the request that began the call, since that request has ended by the time the call is suspended. */
 function createSend(call: RelayedCall, params: JsonObject, context: Context): NewCall['send'] {
   const wishes = readWishes(context);
   return (client) => sendToServer(call, params, toClient(wishes, client, client.answer));
@@ -278,7 +278,7 @@ const readWishes = ({ trace, relay: { logLevel, wantsProgress, questionGuards } 
   questionGuards,
 });
 
-/** Members are listed by name: spreads of objects with functions took a hundred times as long. */
+/** Members are listed by name, since spreads of objects with functions took a hundred times as long. */
 const toClient = (
   { trace, logLevel, wantsProgress, questionGuards }: ReturnType<typeof readWishes>,
   { signal, progress, log }: CallListener,
@@ -294,7 +294,7 @@ const toClient = (
   answer,
 });
 
-/** Servers of the stateless era send no requests: it must just have been replaced by an older server. */
+/** Servers of the stateless era send no requests: an older server must just have replaced this one. */
 async function refuseToAsk(): Promise<never> {
   throw refuseQuestion('A server of MCP 2026-07-28 asks in the result of the call.');
 }
@@ -319,7 +319,7 @@ function readReply(
   return { id, user, server, replica, key, answer: answered.inputResponses[key] };
 }
 
-/** The client's answers to a server that gets the request again; none if it was not asked before. */
+/** The client's answers to a server that receives the request again; none if the server has not asked before. */
 async function readAnswers(
   server: string,
   { answered, questionGuards }: RelayedStatelessClient,
@@ -333,7 +333,7 @@ async function readAnswers(
   const methods = Object.fromEntries(
     Object.entries(asked).map(([key, method]) => [key, { method: String(method) }]),
   );
-  // Before the answers are redeemed: refused ones were not passed on, and may be corrected and sent again.
+  // Guards come before redemption: answers that they refuse were not passed on, and may be corrected and sent again.
   const passed = await passAnswers(methods, inputResponses, questionGuards).catch(refuseStopped);
   if (!(await redeemAnswers(runtime, once)))
     throw new CallRefusedError(

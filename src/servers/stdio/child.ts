@@ -15,13 +15,13 @@ import { createLineSplitter, type Program, readErrorOutput, startWithout } from 
 import type { StdioUpstreamConfig } from './stdio-config.ts';
 
 interface Child {
-  /** False if its command could not be started. */
+  /** False if the command could not be started. */
   readonly isStarted: boolean;
-  /** Writes a line; returns false, and writes nothing, while too much waits to be read. */
+  /** Writes a line. Returns false, and writes nothing, while too much is waiting to be read. */
   write(line: string): boolean;
-  /** Lets the process end by itself, and then by signals. Resolves when it and its process group have ended. */
+  /** Lets the process end on its own, and then ends it by signals. Resolves when the process and its process group have ended. */
   end(): Promise<void>;
-  /** Kills the process, for this reason. */
+  /** Kills the process; `reason` is reported as the reason of its end. */
   kill(reason: EndReason): void;
 }
 
@@ -30,20 +30,20 @@ interface ChildHandlers {
   onLine(line: readonly Buffer[]): number;
   /** Called for each line of stderr, or the beginning of a long one. */
   onErrorLine(line: Buffer): void;
-  /** Counts the memory of messages; undefined if it is bounded otherwise. */
+  /** Counts the memory of messages; undefined if that memory is bounded in another way. */
   countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
   /** Called once when the process has ended or could not be started; no other call follows. */
   onEnd(reason: EndReason): void;
 }
 
-/** Milliseconds from closing its input to SIGTERM: servers should end by themselves then. */
+/** Milliseconds from closing the process's input to SIGTERM: servers should end on their own in this time. */
 const INPUT_ENDED_MS = 500;
 /** Milliseconds from SIGTERM to SIGKILL. */
 const TERM_MS = 2000;
-/** Milliseconds after its end in which remaining output may arrive: a leftover child process may hold the streams open. */
+/** Milliseconds after a process's end in which remaining output may arrive: a leftover child process may hold the streams open. */
 const LAST_WORDS_MS = 250;
 
-/** `source` is the source of its standard output. */
+/** `source` identifies the source of the standard output. */
 export function startChild(program: Program, handlers: ChildHandlers, source: PacedSource): Child {
   const { config, environment, inheritedFiles } = program;
   let failure: Promise<unknown>;
@@ -72,7 +72,7 @@ function watchChild(
   let killedFor: EndReason | undefined;
   let hasExited = false;
 
-  /** After its end, the process ID may belong to another process. */
+  /** Once the process has ended, its ID may belong to another process. */
   function signal(name: NodeJS.Signals) {
     if (!hasExited) signalGroup(pid, name);
   }
@@ -98,7 +98,7 @@ function watchChild(
     await groupEnded;
   }
 
-  // From now on, the group ends with this process at the latest, unless SIGKILL ends this process.
+  // From now on, the group ends no later than this process, unless this process ends by SIGKILL.
   if (groups.size === 0) nodeProcess.on('exit', killAll);
   groups.add(pid);
   const ended = waitForEnd();
@@ -126,7 +126,7 @@ function watchChild(
     counted?.note(piece.length, output.heldBytes + messages.waitingBytes);
   });
   readErrorOutput(child.stderr, clock, handlers.onErrorLine);
-  // Errors of a stream become visible at the end of the child.
+  // A stream's error becomes apparent when the child ends.
   for (const stream of [child, child.stdin, child.stdout, child.stderr]) {
     stream.on('error', () => {});
   }
@@ -135,7 +135,7 @@ function watchChild(
     isStarted: true,
     write(line) {
       const { stdin } = child;
-      // Only what the program has not read yet counts, not what is still to be written.
+      // Counts only what the program has not read yet, so corked lines are written first.
       if (stdin.writableLength > maxBytes) stdin.uncork();
       if (stdin.writableLength > maxBytes) return false;
       if (!stdin.writable) return true;
@@ -210,15 +210,15 @@ class PacedLines extends PacedStream<readonly Buffer[]> {
   protected finish(): void {}
 }
 
-// §18.3: a server may start child processes, which end with it.
+// §18.3: a server may start child processes, which must end with it.
 
-/** Leaders of groups that may still have a process. */
+/** The leaders of process groups that may still contain a process. */
 const groups = new Set<number>();
 
-/** Poll interval for remaining processes of a group. */
+/** Interval between checks for remaining processes of a group. */
 const POLL_MS = 50;
 
-/** Sends the signal to all processes of the group; 0 only tests. False if no process is left. */
+/** Sends the signal to all processes of the group; 0 only tests for them. Returns false if no process is left. */
 function signalGroup(leader: number, signal: NodeJS.Signals | 0) {
   try {
     return nodeProcess.kill(-leader, signal);
@@ -298,7 +298,7 @@ const ADVICE: Readonly<Record<string, (command: string) => string>> = {
   EMFILE: () => 'Too many files are open. Raise the limit of open files (ulimit -n).',
 };
 
-/** The command is not interpreted by a shell. */
+/** The command is not run through a shell. */
 function adviseOnMissing(command: string): string {
   if (/^~/.test(command)) return `Write \${HOME} instead of ~: no shell expands it.`;
   if (/\s/.test(command))
@@ -313,8 +313,8 @@ function adviseOnMissing(command: string): string {
 // https://man7.org/linux/man-pages/man1/setpriv.1.html
 
 /**
- * The paths of setpriv on various systems. Not found through PATH: the program's PATH may contain a folder that the program can
- * write to, and until it has changed the user, setpriv has the gateway's rights.
+ * The paths of setpriv on various systems. PATH is not used to find it: the program's PATH may contain a folder that the program
+ * can write to, and until setpriv has changed the user, it has the gateway's rights.
  */
 const SETPRIV_PATHS = [
   '/usr/bin/setpriv',
@@ -329,7 +329,7 @@ interface Command {
   readonly args: readonly string[];
 }
 
-/** Started in place of the server's command. */
+/** The command that is started in place of the server's. */
 const toCommand = (config: StdioUpstreamConfig) =>
   config.runAs === undefined ? config : runCommandAs(config.runAs, config);
 

@@ -37,11 +37,11 @@ interface Listening {
   readonly listener: UpstreamListener;
 }
 
-/** With this many process keys, unused ones are removed. */
+/** Once there are this many process keys, unused ones are removed. */
 const MANY = 100;
 const SWEEP_MS = 900_000;
 
-/** `wake` resolves when the caller's process runs. */
+/** `wake` resolves when the caller's process is running. */
 export function createProgramListeners(
   runtime: UpstreamRuntime,
   config: StdioUpstreamConfig,
@@ -52,13 +52,13 @@ export function createProgramListeners(
   const { name, isolation } = config;
   /** The subscriptions of each process, running or not, by the ID of its key. */
   const rooms = new Map<string, Subscriptions>();
-  /** By the ID of their process's key. */
+  /** Keyed by the ID of the process's key. */
   const {
     bus: listening,
     tell: tellAll,
     tellMissed,
   } = createChangeListeners<Listening>({ onError }, isWanted);
-  /** Functions that stop watching sessions with subscriptions here, with or without a stream. */
+  /** For each session with subscriptions here, the function that stops watching it, with or without a stream. */
   const held = new Map<string, () => void>();
   const replicas = hasReplicas
     ? createStdioReplicas(runtime, name, (keyId, uri) => tell(keyId, { kind: 'resource', uri }))
@@ -83,7 +83,7 @@ export function createProgramListeners(
   const hasSubscriptions = ({ id }: ProcessKey) => (rooms.get(id)?.count ?? 0) > 0;
 
   function tell(keyId: string, change: ServerChange) {
-    // A shared process cannot send requests to a client.
+    // A shared process cannot ask a client.
     if (change.kind !== 'elicitation' || keyId !== GATEWAY_KEY.id) tellAll(keyId, change);
   }
 
@@ -119,7 +119,7 @@ export function createProgramListeners(
     for (const { removeAll } of rooms.values()) removeAll(sessionId);
   }
 
-  /** Sessions may end without notice: their subscriptions would be kept forever. */
+  /** Sessions may end without notice, and their subscriptions would otherwise be kept forever. */
   function sweepLater() {
     cancelSweep = clock.after(SWEEP_MS, () => {
       sweepLater();
@@ -202,19 +202,19 @@ export function createProgramListeners(
 
 type Subscriptions = ReturnType<typeof createSubscriptions>;
 
-/** A client's session by its ID, or a listener. */
+/** The ID of a client's session, or a listener. */
 type SubscriptionOwner = string | object;
 
 interface Agreement {
   agreed: Promise<void>;
-  /** If true, no unsubscribe request is needed. */
+  /** True if no unsubscribe request is needed. */
   isRefused: boolean;
 }
 
-/** Maximum number of URIs wanted from one process, and characters of each. */
+/** Maximum number of URIs wanted from one process, and maximum characters of each. */
 const MAX_URIS = 10_000;
 const MAX_URI = 8192;
-/** Limit, since a server chooses the number of slashes. */
+/** Limited, since a server chooses the number of slashes. */
 const MAX_PARENTS = 60;
 
 function createSubscriptions(onError: (cause: unknown) => void) {
@@ -327,7 +327,7 @@ const createSessionWire = ({ connection }: RunningServer, timeoutMs: number): Su
     void connection.ask('resources/unsubscribe', { uri }, timeoutMs).catch(() => {}),
 });
 
-/** One subscription contains everything that is wanted; each change opens a new one. */
+/** One subscription contains all wanted resources; each change opens a new one. */
 function createStatelessWire({ connection, description }: RunningServer): SubscriptionWire {
   const uris = new Set<string>();
   let cancel = () => {};

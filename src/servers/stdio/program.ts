@@ -14,7 +14,7 @@ import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.t
 import type { ProcessShare } from '../transport/process-share.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
 
-/** Servers of the session era may ignore `server/discover`, or even exit because of it. */
+/** Servers of the session era may ignore `server/discover`, or even exit when they receive it. */
 export type FirstRequest = 'server/discover' | 'initialize';
 
 const FIRST: FirstRequest = 'server/discover';
@@ -27,7 +27,7 @@ export interface ProgramHost {
   readonly environment: Env;
   /** Inherited file descriptors of the gateway, as `findInheritedFiles` found them. */
   readonly inheritedFiles: readonly number[];
-  /** Called on every change with the number of a server's processes. */
+  /** Called whenever the number of a server's processes changes. */
   onProcessCount?(server: string, count: number): void;
 }
 
@@ -42,7 +42,7 @@ export function openProgram(
   let strayAnswers = 0;
   let isUnattributedNoted = false;
   const { env, runAs, proxyEnvironment } = config;
-  // A user without a system entry has no home folder: the gateway's is used.
+  // A user without an entry in the system has no home folder: the gateway's is used.
   const ofUser: Env =
     runAs === undefined
       ? host.environment
@@ -96,7 +96,7 @@ export function openProgram(
       if (isUnattributedNoted) return;
       isUnattributedNoted = true;
       const needsRoots = method === 'roots/list' && !config.roots;
-      // The server itself may not say which of its tools are missing for this reason.
+      // The server itself may not say which of its tools are missing because of this.
       log.warn(
         `The MCP server ${server} wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users share one process, which cannot say which user it asks. If it may ask, set "isolation": "user"${needsRoots ? ' and "roots": true' : ''} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`,
         { server },
@@ -118,8 +118,8 @@ const PROXY_VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'].flatMap((name)
 ]);
 
 /**
- * `isPassed` is `proxyEnvironment`: true for all of their values, false for none, and undefined for values without user name and
- * password. A variable that the server's own `env` has is left out in both spellings, since programs differ in which they prefer.
+ * `isPassed` is `proxyEnvironment`: true for all values, false for none, and undefined for values without user name and password. A
+ * variable that the server's own `env` has is left out in both spellings, since programs differ in which one they prefer.
  */
 function readProxyVariables(environment: Env, isPassed: boolean | undefined, own: Env): Env {
   if (isPassed === false) return {};
@@ -130,7 +130,7 @@ function readProxyVariables(environment: Env, isPassed: boolean | undefined, own
     return [[name, isPassed ? value : value.replace(USER_INFO, '$1')] as const];
   });
   if (passedOn.length === 0 || taken.has('NO_PROXY')) return Object.fromEntries(passedOn);
-  // The gateway never uses a proxy for this machine (docs/operations/network.md), nor must its programs.
+  // The gateway never uses a proxy for requests to this machine (docs/operations/network.md), and neither must its programs.
   const { NO_PROXY, no_proxy = NO_PROXY } = environment;
   const exempt = no_proxy === '*' ? '*' : [no_proxy, THIS_MACHINE].filter(Boolean).join();
   return { ...Object.fromEntries(passedOn), NO_PROXY: exempt, no_proxy: exempt };
@@ -138,7 +138,7 @@ function readProxyVariables(environment: Env, isPassed: boolean | undefined, own
 
 const THIS_MACHINE = 'localhost,127.0.0.1,::1';
 
-/** Up to the last @, also in a value that is no valid URL: the rest of a password must not remain. */
+/** Matches up to the last @, also in a value that is not a valid URL, so that no part of a password remains. */
 const USER_INFO = /^([a-z][a-z\d+.-]*:\/\/)?.*@/is;
 
 // Open files of the gateway that every program would inherit, whichever user it runs as. Node.js opens none this way, but LMDB
@@ -149,7 +149,10 @@ const DESCRIPTORS = '/proc/self/fdinfo';
 /** A flag of open(2). */
 const CLOSES_AT_EXEC = 0o2000000;
 
-/** Finds their descriptors, on Linux. Called once, when the store is open: later there may be thousands of connections. */
+/**
+ * Finds their descriptors, on Linux. Called once, when the store is open: later there may be thousands of connections to look
+ * through.
+ */
 export function findInheritedFiles(): readonly number[] {
   try {
     return readdirSync(DESCRIPTORS)
@@ -171,7 +174,7 @@ function isInherited(descriptor: number) {
   }
 }
 
-/** Calls `start` with three pipes for a program, and with /dev/null in place of each of these files. */
+/** Calls `start` with three pipes for a program, and with /dev/null in place of each inherited file. */
 export function startWithout<Started>(
   inherited: readonly number[],
   start: (stdio: ['pipe', 'pipe', 'pipe']) => Started,
@@ -197,7 +200,7 @@ const MAX_CHARACTERS = 1000;
 /** Shorter secrets, such as `1` or `true`, occur in any text. */
 const MIN_SECRET = 6;
 
-/** Other control characters, line ends except LF, and characters that change the reading direction. */
+/** Control characters and line breaks except LF, and characters that change the reading direction. */
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]+/g;
 
 function createOutputLog(
@@ -250,7 +253,7 @@ const listSecretLines = (secrets: readonly string[]): readonly string[] =>
     .filter((value) => value.length >= MIN_SECRET)
     .sort((a, b) => b.length - a.length);
 
-// §18.3: reads a sample of a process's stderr: it may write a million lines per second, of which the log accepts a hundred
+// §18.3: reads a sample of a process's stderr: the process may write a million lines per second, of which the log accepts a hundred
 // per minute.
 
 /** Maximum bytes read per line. */
@@ -258,12 +261,12 @@ const MAX_LINE = 4096;
 /** Bytes that are read at the beginning and at the end of a large chunk. */
 const LOOKED_AT = 8192;
 const LINES_PER_MS = 10;
-/** Fewer lines in one chunk need no pause. */
+/** A chunk with fewer lines needs no pause. */
 const MANY_LINES = 1000;
 /** The pause after a large chunk, in milliseconds. */
 const SHORT_PAUSE_MS = 10;
 
-/** `onLine` gets each line, or its beginning; back-pressure stops the process while it writes too much. */
+/** `onLine` gets each line, or its beginning. Back-pressure stops the process while it writes too much. */
 export function readErrorOutput(
   output: Readable,
   clock: Clock,

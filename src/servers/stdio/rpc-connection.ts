@@ -134,7 +134,7 @@ export function createRpcConnection(
   function receiveAnswer(answer: Extract<ServerMessage, { kind: 'result' | 'error' }>): Received {
     const request = openRequests.find(answer.id);
     if (request === undefined) {
-      // The response may have crossed the cancellation.
+      // The response may have crossed with the cancellation.
       const id = readEchoedNumber(answer.id);
       if (id === undefined || !forgotten.delete(id)) peer.onStrayAnswer();
       return OTHER;
@@ -147,7 +147,7 @@ export function createRpcConnection(
     return ANSWER;
   }
 
-  /** Fails a request whose response is not a valid message. */
+  /** Fails the request whose response is not a valid message. */
   function failAnswered(value: unknown, reason: string) {
     const request =
       isObject(value) && !('method' in value) ? openRequests.find(value.id) : undefined;
@@ -168,7 +168,7 @@ export function createRpcConnection(
 
   function receiveValue(value: unknown): Received {
     if (!Array.isArray(value)) return receiveOne(value);
-    // A batch (2025-03-26).
+    // This is a batch (2025-03-26).
     const values: readonly unknown[] = value;
     if (values.length > MAX_BATCH) {
       for (const one of values)
@@ -252,9 +252,9 @@ interface Received {
   readonly count: number;
 }
 
-/** Each message in a batch costs as much as a single one, and all are processed without a break. */
+/** Maximum messages in a batch: each costs as much as a single one, and all are processed without a break. */
 const MAX_BATCH = 100;
-/** Maximum open server-initiated requests of one process. */
+/** Maximum number of open server-initiated requests of one process. */
 const MAX_OPEN = 100;
 /** A value that is not a message costs more than any message, since it is logged. */
 const STRAY: Received = { isMessage: false, count: 2 };
@@ -265,11 +265,11 @@ const OTHER: Received = { isMessage: true, count: 1 };
 interface RpcPeer {
   /** Writes a whole message; returns false while earlier messages are unread (back-pressure). */
   write(message: JsonObject): boolean;
-  /** Any notification except progress, log messages and cancellation. */
+  /** Receives any notification except progress, log messages and cancellation. */
   onNotification(message: ServerNotification): void;
-  /** A response arrived that no request expects. */
+  /** Called for a response that no request expects. */
   onStrayAnswer(): void;
-  /** The server sent a request for a client that cannot be attributed to a call. */
+  /** Called when the server sent a request for a client that cannot be attributed to a call. */
   onUnattributed?(method: string): void;
 }
 
@@ -315,7 +315,7 @@ function createOpenRequests(clock: Clock) {
   const emptied = new Set<() => void>();
 
   return {
-    /** Resolves to the result of the request with this ID, unless it ends first. */
+    /** Resolves to the result of the request with this ID, unless the request ends before. */
     open: (id: number, handlers: RequestHandlers, { signal, timeoutMs, cancel }: RequestEnd) =>
       new Promise<JsonObject>((resolve, reject) => {
         function settle(outcome: JsonObject | UpstreamError) {
@@ -346,7 +346,7 @@ function createOpenRequests(clock: Clock) {
       return id === undefined ? undefined : pending.find((request) => request.id === id);
     },
     list: () => [...pending],
-    /** Fails all of them with this error. */
+    /** Fails all in-flight requests with this error. */
     failAll(error: UpstreamError) {
       for (const request of [...pending]) request.settle(error);
     },
@@ -360,7 +360,7 @@ export const createAbortedError = () => new UpstreamError('aborted', 'nobody is 
 
 // §18.3: a process does not say to which request its log messages and server-initiated requests belong.
 
-/** The requests that a message may belong to, the newest first: none unless all of them reach the same client. */
+/** The requests that a message may belong to, newest first: none unless all of them come from the same client. */
 function listOfOneClient(requests: readonly PendingRequest[]): readonly PendingRequest[] {
   const [first, ...others] = requests.toReversed();
   if (first === undefined) return [];
@@ -369,7 +369,7 @@ function listOfOneClient(requests: readonly PendingRequest[]): readonly PendingR
   return others.every(isSame) ? [first, ...others] : [];
 }
 
-/** Without sessions: the same client of the same user. */
+/** For callers without sessions: the same client of the same user. */
 function isSameClient(one: UpstreamCaller, other: UpstreamCaller) {
   if (one.sessionId !== undefined) return one.sessionId === other.sessionId;
   return (

@@ -11,17 +11,17 @@ import type { Program } from './program.ts';
 import { createAbortedError } from './rpc-connection.ts';
 import { type ProcessKey, type RunningServer, startRun } from './server-run.ts';
 
-/** Receives the events of each process, with its key. */
+/** Receives the events of each process, along with its key. */
 interface PoolOwner {
   onUp(key: ProcessKey, running: RunningServer): void;
-  /** The process ended, or could not be started; it is restarted in `retryMs`. */
+  /** Called when the process has ended, or could not be started; it is restarted in `retryMs`. */
   onDown(key: ProcessKey, reason: EndReason, retryMs: number): void;
   onNotification(key: ProcessKey, message: ServerNotification): void;
   /** True if the process is needed even without calls. */
   isNeeded(key: ProcessKey): boolean;
-  /** The process ends, and is not restarted until it is needed. */
+  /** Called when the process ends; it is not restarted until it is needed. */
   onEnd(key: ProcessKey, isLast: boolean): void;
-  /** All processes are busy, and another one was needed. */
+  /** Called when another process was needed, and all are busy. */
   onFull(): void;
 }
 
@@ -102,7 +102,7 @@ export function createServerPool(program: Program, owner: PoolOwner) {
     const isKept = uses > 0 || (isRunning && sessionId === undefined && owner.isNeeded(key));
     const left = isKept ? idleMs : idleSince + idleMs - clock.monotonic();
     if (left > 0) return checkLater(place, left);
-    // A session may end without notice: it expires, or another one takes its place.
+    // A session may end without notice: it expires, or another session takes its place.
     const isActive =
       isRunning && sessionId !== undefined && (await program.share.isSessionActive(sessionId));
     if (places.get(key.id) !== place) return;
@@ -124,7 +124,7 @@ export function createServerPool(program: Program, owner: PoolOwner) {
     const place = findPlace(key, capabilities);
     place.uses += 1;
     try {
-      // A running process waits for nothing.
+      // If the process is already running, there is nothing to wait for.
       return await task(place.server.running ?? (await waitForProcess(place, signal)));
     } finally {
       place.uses -= 1;
@@ -135,7 +135,7 @@ export function createServerPool(program: Program, owner: PoolOwner) {
   return {
     /** Starts the process in the background. */
     open(key: ProcessKey, capabilities: ClientCapabilities) {
-      // Failures are reported elsewhere; the process does not count as busy if its slot is needed.
+      // Failures are reported elsewhere. The process does not count as busy if another one needs its slot.
       findPlace(key, capabilities)
         .server.getRunning()
         .catch(() => {});
@@ -168,7 +168,7 @@ type SupervisedServer = ReturnType<typeof createSupervisedServer>;
 const START_WAIT_MS = 60_000;
 /** Milliseconds that a request waits for a restart. */
 const RESTART_WAIT_MS = 1000;
-/** After this many milliseconds, the end of a process does not count as a failed start. */
+/** A process that ran for this many milliseconds has not failed to start, even if it ends. */
 const RAN_WELL_MS = 30_000;
 
 /** `capabilities` are those of the process's clients. */

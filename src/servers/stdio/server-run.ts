@@ -35,7 +35,7 @@ export interface RunningServer {
 
 interface RunHandlers {
   onReady(running: RunningServer): void;
-  /** Also called if the process could not be started; called once. */
+  /** Called once, also if the process could not be started. */
   onEnd(end: {
     readonly reason: EndReason;
     /** Milliseconds for which the process accepted requests; undefined if it never did. */
@@ -47,8 +47,8 @@ interface RunHandlers {
 }
 
 /**
- * `key` identifies the process's users, `capabilities` are those of its clients. The returned function closes its input and ends
- * it; the promise resolves when the process and its child processes have ended.
+ * `key` identifies the users of the process; `capabilities` are those of its clients. The returned function closes the process's
+ * input and ends it; the promise resolves when the process and its child processes have ended.
  */
 export function startRun(
   program: Program,
@@ -85,7 +85,7 @@ export function startRun(
         if (lastLines.length > MAX_LINES) lastLines.shift();
         output.writeErrorLine(line);
       },
-      // For a shared process, the line limit of each server bounds the memory.
+      // For a shared process, the maximum line length of each server bounds the memory.
       countAnswer: (onDrop) => (isShared ? undefined : share.answerMemory.open({ user }, onDrop)),
       onEnd(reason) {
         hasEnded = true;
@@ -165,7 +165,7 @@ export function findProcessKey(
     : { ...owner, id: toId('session', sessionId), sessionId };
 }
 
-/** Users choose their names: no name can collide with another one, or with another kind of key. */
+/** Users choose their names, so the parts are encoded: no name can collide with another one, or with another kind of key. */
 const toId = (...parts: readonly (string | undefined)[]) =>
   JSON.stringify(parts.map((part) => part ?? null));
 
@@ -173,7 +173,7 @@ const toId = (...parts: readonly (string | undefined)[]) =>
 export const findOwner = ({ user, clientId, sessionId }: UpstreamCaller): string =>
   sessionId ?? toId('client', user && nameOwner(user), clientId);
 
-/** Values that are forwarded as written may contain line ends, which have no meaning in JSON. */
+/** Values that are forwarded as written may contain line breaks, which have no meaning in JSON. */
 const toLine = (message: JsonObject) => `${writeExactJson(message).replace(/[\r\n]/g, ' ')}\n`;
 
 // §18.3: the handshake with a process: detects its era, and reads its description.

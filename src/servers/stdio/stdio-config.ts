@@ -34,18 +34,18 @@ export interface StdioUpstreamConfig extends UpstreamConfig {
   readonly args: readonly string[];
   /** Parts of `args` that are never shown: values of variables, and text that looks like a secret. */
   readonly secretArguments: readonly string[];
-  /** In addition to the variables that programs get from the gateway. Secrets. */
+  /** Variables in addition to those that programs get from the gateway. The values are secrets. */
   readonly env: Readonly<Record<string, string>>;
-  /** Whether it gets the gateway's proxies: true with user name and password, undefined without them, false not at all. */
+  /** The gateway's proxies that the program gets: with user name and password if true, without them if undefined, none if false. */
   readonly proxyEnvironment: boolean | undefined;
   readonly cwd: string | undefined;
-  /** The system user that it runs as; undefined for the gateway's own. */
+  /** The system user that the program runs as; undefined for the gateway's own. */
   readonly runAs: ProgramUser | undefined;
   /** Whether there is one process for the gateway, one per user, or one per session. */
   readonly isolation: 'shared' | 'user' | 'session';
-  /** Maximum number of processes, unless it is shared. */
+  /** Maximum number of processes; not used for a shared process. */
   readonly maxProcesses: number;
-  /** A user's process ends after this time without a call. */
+  /** Time without a call after which a user's process ends. */
   readonly idleSeconds: number;
 }
 
@@ -152,7 +152,7 @@ export async function completeStdio(
       stdioMembers.isolation,
     );
   const runAs = await findUser(members, surroundings);
-  // Until setpriv has changed the user, it runs in this environment with the gateway's rights.
+  // Until setpriv has changed the user, it runs with this environment and the gateway's rights.
   const loading = Object.keys(config.env).filter((name) => LOADS_CODE.test(name));
   if (runAs !== undefined && loading.length > 0)
     members.report(

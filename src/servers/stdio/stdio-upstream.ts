@@ -72,7 +72,7 @@ export function createStdioUpstream(
   const listeners = createProgramListeners(runtime, config, share, (caller) =>
     use(caller, undefined, () => {}),
   );
-  /** Descriptions by process. */
+  /** Descriptions, one per process. */
   const descriptions = createDescriptionMemory();
   let lastEra: Era | undefined;
 
@@ -109,7 +109,7 @@ export function createStdioUpstream(
   ) =>
     pool.use(
       findProcessKey(isolation, caller),
-      // A shared process does not say to which call its request belongs.
+      // A shared process does not say to which call a request belongs.
       isolation === 'shared' ? GATEWAY_CALLER.capabilities : caller.capabilities,
       signal,
       task,
@@ -156,7 +156,7 @@ export function createStdioUpstream(
   };
 }
 
-// MCP "Logging" (session era): a process has one level for all of its calls.
+// MCP "Logging" (session era): a process has a single log level for all of its calls.
 
 /** In milliseconds; no caller waits for it. */
 const TIMEOUT_MS = 60_000;
@@ -164,7 +164,7 @@ const TIMEOUT_MS = 60_000;
 /** The last level that was set. */
 const levels = new WeakMap<RunningServer, LogSeverity>();
 
-/** Sets the least severe level that this call or an in-flight one wants. */
+/** Sets the least severe level that this call or any in-flight call wants. */
 function wantLogLevel(running: RunningServer, level: LogSeverity | undefined) {
   const { connection, description } = running;
   const canSet = description.era === 'session' && description.capabilities.logging !== undefined;
@@ -173,7 +173,7 @@ function wantLogLevel(running: RunningServer, level: LogSeverity | undefined) {
   const least = LOG_SEVERITIES.find((severity) => wanted.has(severity));
   if (least === undefined || levels.get(running) === least) return;
   levels.set(running, least);
-  // Sent before the call, so the server reads it first. If it fails, the level stays.
+  // Sent before the call, so that the server reads it first. If the request fails, the level stays.
   connection.ask('logging/setLevel', { level: least }, TIMEOUT_MS).catch(() => {});
 }
 
@@ -200,27 +200,28 @@ function createProgramState({ clock, log }: UpstreamRuntime, server: string) {
     get isUp() {
       return isUp;
     },
-    /** A process is available. */
+    /** Called when a process is available. */
     setUp() {
       if (isUp === true) return;
       log.info(`The MCP server ${server} answers`, { server });
       set(true, 'it answers');
     },
-    /** No process is available; the next start is in `retryMs`. */
+    /** Called when no process is available; the next start is in `retryMs`. */
     setDown(ended: EndReason, retryMs: number) {
       if (isUp === false) return;
       log.warn(`The MCP server ${server} is not available: ${tell(ended, retryMs)}`, {
         server,
         ...tellLastWords(ended),
       });
-      // Without the time until the next start: the state is shown for as long as it lasts.
+      // The reason omits the time until the next start, since it is shown for as long as the state lasts.
       set(false, addAdvice(ended.what, ended));
     },
     /**
-     * One process of several, for a user or a session, is unavailable: only its owner is affected. Logged at most once a minute.
+     * Called when one process of several, for a user or a session, is unavailable: only its owner is affected. Logged at most once
+     * a minute.
      */
     noteFailedProcess: warnOfProcess,
-    /** Nothing is restarted until it is needed. */
+    /** Called when no process is restarted until one is needed. */
     forgetFailure() {
       if (isUp === false) isUp = undefined;
     },
@@ -228,10 +229,10 @@ function createProgramState({ clock, log }: UpstreamRuntime, server: string) {
   };
 }
 
-/** Added by `tell` to a line of the log. */
+/** Matches the ending that `tell` adds to a line of the log. */
 export const NEXT_START = /; it is started again in \d+ s(?:\. |$)/;
 
-/** For commands, which start nothing again. */
+/** For commands, which restart nothing. */
 export const leaveOutNextStart = (message: string): string =>
   message.replace(NEXT_START, (said) => (said.endsWith('. ') ? '. ' : ''));
 

@@ -7,7 +7,7 @@ import { CAPACITY } from '../../platform/memory/capacity.ts';
 interface Kept {
   readonly description: UpstreamDescription;
   readonly bytes: number;
-  /** The current `generation` when the server last gave this description; `NEVER` once it is expired. */
+  /** The value of `generation` when the server last gave this description; `NEVER` once it is expired. */
   generation: number;
 }
 
@@ -44,7 +44,7 @@ export function createDescriptionMemory() {
       kept.set(owner, added);
       bytes += added.bytes;
       for (const oldest of kept.keys()) {
-        // The last entry is kept, however large it is.
+        // The last entry is kept, whatever its size.
         if (
           kept.size === 1 ||
           (kept.size <= CAPACITY.descriptions && bytes <= CAPACITY.descriptionBytes)
@@ -54,12 +54,12 @@ export function createDescriptionMemory() {
       }
     },
     forget,
-    /** The description may be out of date, and is used until the server gives another. */
+    /** The description may be out of date, but is used until the server gives another. */
     expire(owner: string) {
       const known = kept.get(owner);
       if (known !== undefined) known.generation = NEVER;
     },
-    /** All entries may be out of date: the server may have been replaced. */
+    /** Expires all entries, since a different server may have taken its place. */
     expireAll() {
       generation += 1;
     },

@@ -6,9 +6,9 @@ import type { Clock } from '../../platform/clock.ts';
 /** Source of a stream, used to look up its windows. */
 export interface PacedSource {
   readonly server: string;
-  /** Owner of the stream (`nameOwner`); undefined for the gateway's own, and for streams that users share. */
+  /** The owner of the stream (`nameOwner`); undefined for the gateway's own streams, and for those that users share. */
   readonly user: string | undefined;
-  /** True if many callers share it: it may be as fast as its server, and is never closed for that. */
+  /** True if many callers share the stream: it may be as fast as its server, and is never closed for being too fast. */
   readonly isShared: boolean;
 }
 
@@ -16,13 +16,13 @@ const SECOND_MS = 1000;
 const STREAM_MESSAGES = 1000;
 const USER_MESSAGES = 2000;
 const SERVER_MESSAGES = 4000;
-/** A few milliseconds of work. */
+/** Takes a few milliseconds. */
 const TURN_MESSAGES = 100;
-/** The first messages of a stream never wait: most answers have no more, and other streams must not delay them. */
+/** The first messages of a stream never wait: most answers consist of no more, and other streams must not delay them. */
 const FREE_MESSAGES = 16;
 /** A longer message counts as several. */
 const BYTES_A_MESSAGE = 8192;
-/** The same for an expected answer, which is passed on as received. */
+/** The same for an expected answer, which costs less because it is passed on as received. */
 const BYTES_AN_ANSWER = 32_768;
 /** A stream that has exceeded the limit for this long, and sent this many messages meanwhile, is closed. */
 const MAX_BEHIND_MS = 60_000;
@@ -136,7 +136,7 @@ class Backlog<Message> {
   hasEnded = false;
   isPaused = false;
   beyondPace = 0;
-  /** Since when it has had to wait in every second, and the number of messages that it had sent by then. */
+  /** Since when the stream has had to wait in every second, and the number of messages that it had sent by then. */
   behindSince = 0;
   behindFrom = 0;
   lastBehindAt = Number.NEGATIVE_INFINITY;
@@ -156,9 +156,9 @@ export abstract class PacedStream<Message> {
   private messages = 0;
   private own: Window | undefined = undefined;
   private backlog: Backlog<Message> | undefined = undefined;
-  /** Nothing more is passed on. */
+  /** True if nothing more is passed on. */
   protected isOver = false;
-  /** Bytes of waiting messages. */
+  /** The total size of waiting messages in bytes. */
   waitingBytes = 0;
 
   constructor(pace: MessagePace) {
@@ -174,9 +174,9 @@ export abstract class PacedStream<Message> {
   }
 
   protected abstract pauseSource(): void;
-  /** Nothing is waiting any more; the source may not have been paused. */
+  /** Called when nothing is waiting any more; the source may not have been paused. */
   protected abstract resumeSource(): void;
-  /** The stream has been too fast for too long. */
+  /** Called when the stream has been too fast for too long. */
   protected abstract giveUp(): void;
   /** Called after `endMessages`, once all have been passed on. */
   protected abstract finish(): void;
@@ -193,7 +193,7 @@ export abstract class PacedStream<Message> {
     if (!this.backlog.isWaiting) this.wait(this.backlog);
   }
 
-  /** Bytes have arrived, whether or not they belong to messages: pauses the source if too many exceeded the limit. */
+  /** Called when bytes have arrived, whether or not they belong to messages. Pauses the source if too many exceeded the limit. */
   checkPace(bytes: number): void {
     if (this.isOver) return;
     if (this.backlog?.isWaiting !== true) {
@@ -210,8 +210,8 @@ export abstract class PacedStream<Message> {
   }
 
   /**
-   * Counts accepted messages with this total size in bytes. A count of 0 is an answer that a caller is waiting for, and is
-   * limited by the number of calls: it only uses its share of a turn.
+   * Counts accepted messages with this total size in bytes. A count of 0 stands for an answer that a caller is waiting for. The
+   * number of calls limits such answers, so one only uses its share of a turn.
    */
   count(count: number, bytes: number): void {
     const size = Math.floor(bytes / (count === 0 ? BYTES_AN_ANSWER : BYTES_A_MESSAGE)) + count;
@@ -227,7 +227,7 @@ export abstract class PacedStream<Message> {
     }
   }
 
-  /** No more data follows. */
+  /** Called when no more data follows. */
   endMessages(): void {
     if (this.backlog?.isWaiting === true) this.backlog.hasEnded = true;
     else this.finish();
@@ -247,7 +247,7 @@ export abstract class PacedStream<Message> {
     this.pace.waiting.delete(this);
   }
 
-  // Calls of the pace.
+  // Called by the pace.
 
   hasRoomInSecond(): boolean {
     return this.messages < FREE_MESSAGES || this.hasRoomInWindows();
@@ -260,7 +260,7 @@ export abstract class PacedStream<Message> {
     return false;
   }
 
-  /** There is room again. */
+  /** Called when there is room again. */
   goOn(): void {
     const { backlog } = this;
     if (backlog === undefined) return;

@@ -25,7 +25,7 @@ export function openProcessShare({ config, clock, store }: UpstreamRuntime, serv
     answerMemory: createAnswerMemory(clock, config.upstreams.maxBytes),
     messagePace: new MessagePace(clock),
     heldStreams: createHeldStreams(clock),
-    /** Other processes use the same store. */
+    /** True if other processes use the same store. */
     hasReplicas: serves && store.isShared,
     /** True if a client's session is alive: any replica may have ended it. True while the store is unavailable. Never rejects. */
     async isSessionActive(sessionId: string) {
@@ -44,23 +44,23 @@ export function openProcessShare({ config, clock, store }: UpstreamRuntime, serv
 // the last call, so that only the first of several calls has to wait for its stream.
 
 export interface HeldStream {
-  /** As `nameOwner` has it; undefined without authentication. */
+  /** In the form of `nameOwner`; undefined without authentication. */
   readonly user: string | undefined;
   /** Monotonic milliseconds. */
   usedAt: number;
   /** True while a call needs it. */
   isBusy(): boolean;
-  /** It is no longer needed, or has to make room for another one: removes it. */
+  /** Removes the stream: it is no longer needed, or has to make room for another one. */
   close(): void;
 }
 
-/** Each is a connection. One user's streams must leave room for those of others. */
+/** Each stream is a connection. One user's streams must leave room for those of others. */
 const MAX_PER_USER = 64;
 const MAX_IN_ALL = 1024;
 const IDLE_MS = 60_000;
 const SWEEP_MS = 15_000;
 
-/** For all servers of the process. */
+/** The streams for all servers of the process. */
 export function createHeldStreams(clock: Clock) {
   const held = new Set<HeldStream>();
   let isSweeping = false;
@@ -90,10 +90,10 @@ export function createHeldStreams(clock: Clock) {
   }
 
   return {
-    /** False if there is no room: all streams of that user, or of the process, are needed by calls in flight. */
+    /** False if there is no room: calls in flight need all streams of that user, or of the process. */
     add(stream: HeldStream) {
       const { user } = stream;
-      // Without authentication nothing is counted per user.
+      // Without authentication there are no limits per user.
       const ofUser = user === undefined ? [] : [...held].filter((other) => other.user === user);
       if (!makeRoom(ofUser, MAX_PER_USER) || !makeRoom([...held], MAX_IN_ALL)) return false;
       held.add(stream);
@@ -104,8 +104,8 @@ export function createHeldStreams(clock: Clock) {
   };
 }
 
-// §18.4: memory of answers while they arrive: a budget for each user and for all users together; for requests of the gateway
-// itself, one for each server and one for all servers. If a budget is full, the slowest answer is dropped.
+// §18.4: memory of answers while they arrive: a budget for each user and one for all users together; for the gateway's own
+// requests, a budget for each server and one for all servers. If a budget is full, the slowest answer is dropped.
 
 /**
  * Owner of an answer: a user, who is unknown without authentication, or the gateway itself, which sent a request to this server.
@@ -115,12 +115,12 @@ type AnswerOwner = { readonly user: string | undefined } | { readonly server: st
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 64 * MEBIBYTE;
-/** For lists, and streams that the gateway listens to. Answers for users and from other servers use none of it. */
+/** For lists, and for streams that the gateway listens to. Answers for users and from other servers do not use this budget. */
 const SERVER_BYTES = 16 * MEBIBYTE;
 /** Nearly all answers arrive in one piece: counting each of them would cost more than it is worth. */
 export const UNCOUNTED_BYTES = 16_384;
 
-/** One answer of `maxBytes` always fits. */
+/** A single answer of `maxBytes` always fits. */
 export function createAnswerMemory(clock: Clock, maxBytes: number) {
   const all = createMemoryBudget(Math.max(ALL_BYTES, maxBytes));
   const users = createUserBudgets(Math.max(USER_BYTES, maxBytes));
@@ -128,14 +128,14 @@ export function createAnswerMemory(clock: Clock, maxBytes: number) {
   const servers = createUserBudgets(Math.max(SERVER_BYTES, maxBytes));
   const transfers = createTransfers(clock, false);
 
-  /** Smallest first. */
+  /** The smallest budget first. */
   function findBudgets(owner: AnswerOwner): readonly MemoryBudget[] {
     if ('server' in owner) return [servers.find(owner.server), allServers];
     return owner.user === undefined ? [all] : [users.find(owner.user), all];
   }
 
   return {
-    /** Counts one answer, or one stream of them; `onDrop` is called at most once, when it has to end. */
+    /** Counts one answer, or one stream of answers. `onDrop` is called at most once, when it has to end. */
     open(owner: AnswerOwner, onDrop: (error: UpstreamError) => void) {
       let counted = 0;
       let transfer: CountedTransfer | undefined;

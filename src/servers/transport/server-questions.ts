@@ -1,4 +1,4 @@
-// Requests from a server that are waiting for their answers, and which it may cancel (MCP "Cancellation").
+// Requests from a server that are waiting for their answers; the server may cancel them (MCP "Cancellation").
 
 import {
   INTERNAL_ERROR,
@@ -20,7 +20,7 @@ export interface Askable {
 
 type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
 
-/** Questions of one session or process, each of which has its own ids. */
+/** The questions of one session or process, which has its own request ids. */
 export function createServerQuestions() {
   const open = new Map<unknown, Cancellation>();
   const busy = new Set<Askable['request']>();
@@ -94,7 +94,7 @@ async function answerRequest(
     const result = await onRequest({ method, params }, signal);
     return { jsonrpc: '2.0', id, result: toRawJson(result) };
   } catch (thrown) {
-    // The client's own error, if it answered with one; anything else is not for the server.
+    // If the client answered with an error, that error is passed on. Any other error is not for the server.
     const told = thrown instanceof UpstreamError ? thrown.jsonRpcError : undefined;
     const error = told ?? { code: INTERNAL_ERROR, message: 'The client could not be asked' };
     return { jsonrpc: '2.0', id, error };
@@ -104,7 +104,7 @@ async function answerRequest(
 const NOT_ATTRIBUTED =
   'The gateway cannot tell which client to ask: it is not known which of the calls in progress this belongs to, if any';
 
-/** A call may end before its client has answered: the question may belong to a different call. */
+/** A call may end before its client has answered: then the question may belong to a different call. */
 function askInTurn(
   listAskable: () => readonly Askable[],
   busy: Set<Askable['request']>,

@@ -24,13 +24,13 @@ import { pauseAfter } from './process-share.ts';
 
 export type ServerSessionRecords = ReturnType<typeof createSessionRecords>;
 
-/** They outlive the client's session. */
+/** Records outlive the client's session. */
 const AN_HOUR_SECONDS = 3600;
 
 /**
- * Records of one server; `identity` identifies the server: a record must never reach a different one. Each method throws
- * StoreUnavailable if the store is unavailable, except for optional records (`isOptional`): these count as absent, and each
- * replica has its own session at a server, which is less convenient but fails no call.
+ * The records of one server; `identity` identifies the server, since a record must never reach a different one. Each method throws
+ * StoreUnavailable if the store is unavailable, except for optional records (`isOptional`). These then count as absent, and each
+ * replica has its own session at the server, which is less convenient but fails no call.
  */
 export function createSessionRecords(
   { config, store, log, getSeal }: UpstreamRuntime,
@@ -54,9 +54,9 @@ export function createSessionRecords(
   }
 
   return {
-    /** Undefined if there is none. */
+    /** Undefined if there is no record. */
     read: (sessionId: string) => attempt(records.get(buildKey(sessionId)), undefined),
-    /** Resolves to the record that is then stored: another replica may have written its record first. */
+    /** Resolves to the record that is stored afterwards: another replica may have written its own first. */
     readOrWrite: (sessionId: string, text: string) =>
       attempt(records.create(buildKey(sessionId), text, ttlSeconds), text),
     /**
@@ -80,7 +80,7 @@ export function createSessionRecords(
 // Resources at a server that clients' sessions have subscribed to: kept in the store, so that any replica can subscribe to them
 // again.
 
-/** Each method throws StoreUnavailable if the store is unavailable: that is not the same as no subscriptions. */
+/** Each method throws StoreUnavailable if the store is unavailable: that does not mean that there are no subscriptions. */
 export type SubscriptionMemory = ReturnType<typeof createSubscriptionMemory>;
 
 /** Maximum number per session and server, so that no session locks out others. */
@@ -96,14 +96,14 @@ export function failTooMany(): never {
 
 export const hashSession = (sessionId: string): string => hashSha256(`subscriptions ${sessionId}`);
 
-/** `onChange` is called on each replica, with a hash of the session's id. */
+/** `onChange` is called on each replica, with a hash of the session's ID. */
 export function createSubscriptionMemory(
   store: Bus,
   records: ServerSessionRecords,
   channel: string,
   onChange: (sessionHash: string) => void,
 ) {
-  /** Changes to one session are applied one after the other. */
+  /** Changes to one session are applied one after another. */
   const changing = new Map<string, Promise<void>>();
   let unsubscribe: (() => void) | undefined;
 
@@ -131,7 +131,7 @@ export function createSubscriptionMemory(
 
   return {
     async read(sessionId: string) {
-      // From now on there is a stream that depends on it.
+      // From now on a stream depends on these subscriptions.
       unsubscribe ??= store.subscribe(channel, onChange);
       // The session is alive, so its subscriptions are kept: renews their time to live.
       const kept = await records.update(sessionId, (text) =>
@@ -141,7 +141,7 @@ export function createSubscriptionMemory(
     },
     /** @throws UpstreamError if the session has too many. */
     note,
-    /** The same, and publishes it to all replicas. */
+    /** Like `note`, and publishes the change to all replicas. */
     async change(sessionId: string, uri: string, isWanted: boolean) {
       await note(sessionId, uri, isWanted);
       await store.publish(channel, hashSession(sessionId));
@@ -183,7 +183,7 @@ export const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
 // §18.3: each replica has its own processes, and a client's stream may be on a different replica from the one that accepted its
 // subscription: subscriptions of sessions are in the store, and changes are published to all replicas.
 
-/** A process of the replica `from` reports that a resource has changed; `keyId` names the owner of the process. */
+/** Reports that a resource has changed, according to a process of the replica `from`; `keyId` names the owner of the process. */
 interface UpdateMessage {
   readonly from: string;
   readonly keyId: string;
@@ -206,7 +206,7 @@ export function createStdioReplicas(
   const { keyPrefix } = config.mcp.sessions;
   const identity = `stdio ${name} subscriptions`;
   const channel = buildUpstreamSubscriptionsChannelName(keyPrefix, hashSha256(identity));
-  /** Keyed by the hash of their session's id. */
+  /** Keyed by the hash of the session's ID. */
   const watchers = createCountedBus<string, Watcher>({
     onError: (cause) => log.error('A listener failed; please report this.', { cause }),
   });
@@ -258,7 +258,8 @@ export function createStdioReplicas(
       };
     },
     /**
-     * A process here reports that the resource has changed. A process that reports many changes does not delay those of others.
+     * Publishes that the resource has changed, according to a process here. A process that reports many changes does not delay
+     * those of others.
      */
     noteUpdate(keyId: string, uri: string) {
       if (batches.size >= MAX_BATCHES) batches.clear();
@@ -276,7 +277,7 @@ export function createStdioReplicas(
   };
 }
 
-/** Owners whose processes have updated a resource. */
+/** Maximum number of owners whose processes have updated a resource. */
 const MAX_BATCHES = 1000;
 
 const isUpdateMessage = (value: unknown): value is UpdateMessage =>

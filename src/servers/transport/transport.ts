@@ -21,9 +21,9 @@ export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
   /** Values of `type` in an entry, which no other transport uses; `types.told` continues the sentence "With url it is". */
   readonly types: { readonly all: readonly ServerType[]; readonly told: string };
   /**
-   * An entry has one of these, which selects this transport. The first is the one to mention to people. One that may contain a
-   * password is declared secret by its shape (`freeText({ isSecret: true })`), so the file gets a warning if it is in plain
-   * text.
+   * An entry has one of these members, which selects this transport. Messages to people mention the first. An address that may
+   * contain a password is declared secret by its shape (`freeText({ isSecret: true })`), so the file gets a warning if it is in
+   * plain text.
    */
   readonly addresses: readonly [Member<unknown>, ...Member<unknown>[]];
   /** All of its own members, including the addresses. */
@@ -39,11 +39,11 @@ export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
   };
   /** Precedes the target in descriptions of a server. */
   readonly verb: 'runs' | 'at';
-  /** Its servers have processes on this machine, which are counted. */
+  /** True if its servers have processes on this machine, which are counted. */
   readonly hasProcesses: boolean;
   /** `type` is the entry's, if it has one. Undefined if a missing member was reported. */
   build(members: MemberReader, type: ServerType | undefined): Unnamed<Config> | undefined;
-  /** Resolves the paths and names in it, once the whole file has been read, and reports their problems. */
+  /** Resolves the paths and names in the configuration once the whole file has been read, and reports their problems. */
   complete(
     config: Config,
     members: MemberReader,
@@ -51,7 +51,7 @@ export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
   ): Config | Promise<Config>;
   findFacts(config: Config): UpstreamFacts;
   describe(config: Config): ServerDescription;
-  /** No server has to be reachable. */
+  /** The server does not have to be reachable. */
   open(runtime: UpstreamRuntime, config: Config, reach: Reach): Upstream;
 }
 
@@ -59,7 +59,7 @@ export const defineTransport = <Config extends UpstreamConfig>(
   definition: Transport<Config>,
 ): Transport<Config> => definition;
 
-/** A server, as commands describe it to people. */
+/** A server, described by commands to people. */
 export interface ServerDescription {
   /** The host of its URL, or the program. Arguments and paths may contain secrets. */
   readonly target: string;
@@ -70,8 +70,8 @@ export interface ServerDescription {
   /** Advice for an operator if the server is unavailable. */
   readonly advice: string;
   /**
-   * The same server with one process per client, which can ask the client, if currently a shared process that cannot ask serves
-   * all; otherwise undefined.
+   * The same server with one process per client, which can ask that client. Defined only if the server currently has a shared
+   * process, which cannot ask.
    */
   readonly asking: UpstreamConfig | undefined;
 }

@@ -1,4 +1,4 @@
-// §18.3: the transports, one row each. Ask here for the facts about a server instead of checking its kind.
+// §18.3: the transports, one row each. Functions here give the facts about a server; callers do not check its kind.
 import type { Problem } from '../../config/problem.ts';
 import type { FindFacts, UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { CredentialType, NeededSettings } from '../credentials/credential-type.ts';
@@ -28,7 +28,7 @@ export const findFacts: FindFacts = (config) => findTransport(config).findFacts(
 export const describeServer = (config: UpstreamConfig): ServerDescription =>
   findTransport(config).describe(config);
 
-/** Undefined for a server that gets none. */
+/** Undefined for a server without credentials. */
 export function findServerCredentials(config: UpstreamConfig): CredentialType | undefined {
   const { auth = NO_AUTH } = describeServer(config);
   return findCredentialType(auth);

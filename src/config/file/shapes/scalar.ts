@@ -23,7 +23,7 @@ import {
   type Shape,
 } from './shape.ts';
 
-/** `schema` is the JSON Schema of the values that the rule accepts. A secret is never shown, not even when it is invalid. */
+/** `schema` is the JSON Schema of the values that the rule accepts. A secret is never shown, even if it is invalid. */
 type ScalarOptions = Pick<Shape<unknown>, 'schema' | 'isSecret'>;
 
 /** A value with a variable is a string in the file, whatever it expands to. */
@@ -50,7 +50,7 @@ export const nonBlank = (allowed: string, isSecret?: true): Shape<string> =>
     { pattern: '\\S', ...(isSecret && { isSecret }) },
   );
 
-/** A glob pattern for names; `meaning` says what they name, and which wildcard matches any text. */
+/** A glob pattern for names; `meaning` says which names, and which wildcard matches any text. */
 export const globText = (meaning: string): Shape<string> =>
   text(
     textWith(
@@ -123,10 +123,10 @@ function scalar<T>(
 
 // Other programs also expand `$TOKEN`. Postern sends it unchanged, and a server that rejects it does not say why.
 
-/** Matches a whole value, or all that follows the scheme in a header. */
+/** Matches a whole value, or everything after the scheme in a header. */
 const BARE = /^(?:[A-Za-z]+ )?\$[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Does not repeat the value, which may be a secret that begins with `$`. */
+/** The warning does not repeat the value, which may be a secret that begins with `$`. */
 const WARNING =
   'This is no variable without braces, and stays as it is. If one is meant, write ${NAME}.';
 
@@ -141,7 +141,7 @@ export const warnOfBareVariable = (shape: Shape<string>): Shape<string> => ({
   },
 });
 
-// Headers from the file for every request to a server or a guard.
+// Headers in the configuration file, for every request to a server or a guard.
 
 /** RFC 9110 §5.6.2. */
 const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
@@ -159,14 +159,14 @@ const headerValue = text(
   { isSecret: true },
 );
 
-/** Names are lower-cased. `ownNames` are the headers, in lower case, that Postern sets on such requests itself. */
+/** Names are converted to lower case. `ownNames` are the headers, in lower case, that Postern itself sets on such requests. */
 export function requestHeaders(
   ownNames: ReadonlySet<string>,
 ): Shape<Readonly<Record<string, string>>> {
   const named = record(warnOfBareVariable(headerValue), {
     allowed: `an object of headers, such as { "Authorization": "Bearer \${TOKEN}" }`,
     names: { pattern: NAME.source },
-    // Never repeats an invalid name: it may be a token in the wrong place.
+    // Never repeats an invalid name, since it may be a misplaced token.
     checkName(name) {
       if (!NAME.test(name))
         return 'A header’s name consists of letters, digits and hyphens, without a colon or a space.';

@@ -1,5 +1,5 @@
-// Shapes of values in the configuration file: one object both reads a value and describes it as JSON Schema, so that the two
-// cannot differ.
+// Shapes of values in the configuration file. One object both reads a value and describes it as JSON Schema, so that the two cannot
+// differ.
 import type { JsonObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
@@ -16,7 +16,10 @@ import {
 export interface Shape<T> {
   /** JSON Schema (draft 7). */
   readonly schema: JsonObject;
-  /** Possibly a secret: never shown, and in a server or its `auth` the file gets a warning if it is in plain text. */
+  /**
+   * Set if the value may be a secret: it is never shown, and in a server or its `auth` the file gets a warning if it is in plain
+   * text.
+   */
   readonly isSecret?: true;
   /** Returns undefined for an invalid value, after reporting it. */
   read(node: FileNode, place: FilePlace): T | undefined;
@@ -24,7 +27,7 @@ export interface Shape<T> {
 
 /** The position of a value in the file. */
 export interface FilePlace {
-  /** `mcpServers.github.tools.include[0]`; empty for the whole file. */
+  /** For example `mcpServers.github.tools.include[0]`; empty for the whole file. */
   readonly path: string;
   readonly context: FileReading;
 }
@@ -32,9 +35,9 @@ export interface FilePlace {
 export interface FileReading {
   readonly env: Env;
   report(line: number, path: string, message: string): void;
-  /** For values that are valid but may be unintended. */
+  /** Warns about a value that is valid but may be unintended. */
   warn(line: number, path: string, message: string): void;
-  /** For a member that only another program uses. */
+  /** Reports a member that only another program uses. */
   reportIgnored(name: string): void;
 }
 
@@ -49,14 +52,14 @@ export function report({ path, context }: FilePlace, line: number, message: stri
   context.report(line, path, message);
 }
 
-/** Names the type of a value that is not a string, number or flag. */
+/** Names the type of a value that is not a string, number or flag, for messages. */
 export const nameKind = ({ kind }: FileNode): string =>
   kind === 'list' ? 'A list' : kind === 'object' ? 'An object' : 'This value';
 
 const reportKind = (node: FileNode, place: FilePlace, allowed: string) =>
   report(place, node.line, `${nameKind(node)} is not valid. It must be ${allowed}.`);
 
-/** Returns the object, without repeated names. Reports problems; undefined if the value is not an object. */
+/** Returns the object without repeated names, which it reports. Undefined if the value is not an object, which it also reports. */
 export function openObject(
   node: FileNode,
   place: FilePlace,
@@ -103,7 +106,7 @@ export const record = <T>(
     names,
   }: {
     readonly allowed: string;
-    /** Describes the problem with a name, without quoting a name that may be a misplaced secret. */
+    /** Describes the problem with a name, but does not quote the name, since it may be a misplaced secret. */
     checkName?(name: string): string | undefined;
     /** JSON Schema for the names. */
     readonly names?: JsonObject;
@@ -127,7 +130,7 @@ export const record = <T>(
   },
 });
 
-/** The record has no prototype: a name such as `constructor` exists only if the file has it. */
+/** The record has no prototype, so that a name such as `constructor` exists only if the file has it. */
 export function createRecordShape<T>(
   entries: readonly (readonly [string, T])[],
 ): Readonly<Record<string, T>> {
@@ -141,7 +144,7 @@ export function createRecordShape<T>(
 export interface Member<T> {
   readonly name: string;
   readonly shape: Shape<T>;
-  /** One sentence for editors. Where only one of several types has the member, it names the type (`…, with token-exchange.`). */
+  /** One sentence for editors. If only one of several types has the member, it names that type (`…, with token-exchange.`). */
   readonly summary: string;
 }
 
@@ -157,7 +160,7 @@ interface ObjectShape<T> {
   readonly members: readonly Member<unknown>[];
   /** Members that only other programs use. */
   readonly ignored?: readonly string[];
-  /** Members of other programs that have an equivalent here, with the member to write instead. */
+  /** Members of other programs that have an equivalent here, with the member to use instead. */
   readonly replaced?: Readonly<Record<string, string>>;
   /** JSON Schema keywords besides those for the members. */
   readonly schema?: JsonObject;
@@ -210,12 +213,12 @@ export function createMemberReader(node: ObjectNode, place: FilePlace, line = no
     line,
     isEmpty: node.members.length === 0,
     has: (member: Member<unknown>) => find(member) !== undefined,
-    /** Undefined if the member is missing, or invalid and reported. */
+    /** Undefined if the member is missing, or if it is invalid and has been reported. */
     read<T>(member: Member<T>): T | undefined {
       const given = find(member);
       return given && member.shape.read(given.value, placeMember(place, member.name));
     },
-    /** Reports at the member, or at the object if it has no such member. */
+    /** Reports the problem at the member, or at the object if it has no such member. */
     report(message: string, member?: Member<unknown>): undefined {
       const given = member && find(member);
       return given === undefined
@@ -238,7 +241,7 @@ export interface TextSource {
   /** The file name used in messages. */
   readonly fileName: string;
   readonly format: FileFormat;
-  /** Variables for `${VAR}`. */
+  /** Values of the variables in `${VAR}`. */
   readonly env: Env;
 }
 

@@ -21,13 +21,13 @@ export function readSyntax(text: string, format: FileFormat): SyntaxResult {
   try {
     return format === 'json' ? readJson(content) : readYaml(content);
   } catch (error) {
-    // The parsing libraries are recursive.
+    // The parsing libraries are recursive, so deep nesting overflows the stack.
     if (error instanceof RangeError) return describeBroken(1, 'The file is nested too deep.');
     throw error;
   }
 }
 
-// JSON with comments and trailing commas, as editors and other MCP programs write it.
+// Reads JSON with comments and trailing commas, as editors and other MCP programs write it.
 
 function readJson(text: string): SyntaxResult {
   const errors: ParseError[] = [];
@@ -67,7 +67,7 @@ function toFileNode(node: Node, findLine: FindLine): FileNode {
 function createLineFinder(text: string): FindLine {
   const ends = [...text.matchAll(/\r\n|\r|\n/g)].map(({ index, 0: end }) => index + end.length);
   return (offset) => {
-    // Binary search: this runs for each value, and a file of a megabyte has hundreds of thousands.
+    // Uses a binary search, since this runs for each value, and a file of a megabyte has hundreds of thousands.
     let [first, last] = [0, ends.length];
     while (first < last) {
       const middle = (first + last) >> 1;
@@ -81,7 +81,7 @@ function createLineFinder(text: string): FindLine {
 const describeError = ({ error }: ParseError) =>
   `This is not JSON: ${MESSAGES[loadJson().printParseErrorCode(error)] ?? 'it cannot be read from here on'}.`;
 
-/** No message quotes the text, which may be a secret. */
+/** No message quotes the text, since it may be a secret. */
 const MESSAGES: Readonly<Record<string, string>> = {
   InvalidSymbol:
     'this word is not a value. Text must be in double quotes; other values are numbers, true, false and null',
@@ -102,9 +102,9 @@ const MESSAGES: Readonly<Record<string, string>> = {
     'this character is not allowed here. In a text, a tab is written as \\t and a line break as \\n',
 };
 
-/** The parser looks up each alias in the document and copies its value. */
+/** Limited, since the parser looks up each alias in the document and copies its value. */
 const MAX_ALIASES = 100;
-/** Nested aliases multiply. */
+/** Limited, since nested aliases multiply. */
 const MAX_NODES = 20_000;
 
 /** Reads YAML 1.2: one document, with the types of JSON. */
@@ -115,21 +115,21 @@ function readYaml(text: string): SyntaxResult {
     version: '1.2',
     schema: 'core',
     stringKeys: true,
-    // Repeated names are reported by our own code, as for JSON.
+    // Repeated names are reported by our own code, as they are for JSON.
     uniqueKeys: false,
-    // Messages of the library may quote the file, which may hold secrets.
+    // The library's messages may quote the file, which may hold secrets.
     prettyErrors: false,
     resolveKnownTags: false,
     lineCounter: lines,
   });
-  // The library reports an unknown tag as a warning.
+  // An unknown tag is only a warning in the library.
   const [first] = [...document.errors, ...document.warnings];
   if (first !== undefined) return describeBroken(lines.linePos(first.pos[0]).line, describe(first));
   if (document.contents === null) return describeBroken(1, 'The file is empty.');
   return convertDocument(document, lines);
 }
 
-/** Thrown and caught in this file: YAML content that has no JSON equivalent. */
+/** YAML content that has no JSON equivalent. Thrown and caught in this file. */
 class YamlContentError extends Error {
   readonly line: number;
 
@@ -208,7 +208,7 @@ const YAML_MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
   UNEXPECTED_TOKEN: 'this is not expected here. A text that begins with *, &, !, [ or { is quoted',
 };
 
-// The configuration file as a tree, from JSON or YAML: values and their line numbers.
+// The configuration file as a tree, from JSON or YAML: values with their line numbers.
 
 export type FileNode =
   | {
@@ -222,7 +222,7 @@ export type FileNode =
 export interface ObjectNode {
   readonly kind: 'object';
   readonly line: number;
-  /** In file order; a name may be repeated. */
+  /** In the order of the file; a name may be repeated. */
   readonly members: readonly MemberNode[];
 }
 
@@ -232,7 +232,7 @@ export interface MemberNode {
   readonly value: FileNode;
 }
 
-/** The tree, or the first syntax error: later errors would be misleading. */
+/** The tree, or the first syntax error, since later errors would be misleading. */
 type SyntaxResult =
   | { readonly kind: 'tree'; readonly root: FileNode }
   | { readonly kind: 'broken'; readonly line: number; readonly message: string };

@@ -26,10 +26,10 @@ import { createBudgets, releaseInAll, reserveInAll } from '../../../store/budget
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
 import type { ByteEntry, Windows } from '../../../store/store.ts';
 
-/** Another user's lookup does not find it. */
+/** The owner of a call; a lookup by another user does not find it. */
 export interface CallOwner {
   readonly id: string;
-  /** As `nameOwner` has it; undefined without authentication. */
+  /** In the form of `nameOwner`; undefined without authentication. */
   readonly user: string | undefined;
 }
 
@@ -63,7 +63,7 @@ export function createOutcomeRecords({ config, store, log, getSeal }: UpstreamRu
   }
 
   return {
-    /** If there is no room, the owner gets a note saying so. Never rejects: without the record, the client has to call again. */
+    /** If there is no room, the owner gets a note that says so. Never rejects: without the record, the client has to call again. */
     async put(owner: CallOwner, outcome: NextOutcome) {
       try {
         if (!(await write(owner, outcome, 'any'))) await write(owner, NO_ROOM, 'small');
@@ -74,7 +74,7 @@ export function createOutcomeRecords({ config, store, log, getSeal }: UpstreamRu
         );
       }
     },
-    /** For one of many at the same moment. */
+    /** If several callers ask at the same moment, only one gets the outcome. */
     async take(owner: CallOwner) {
       const key = buildKey(owner);
       const sealed = await store.getAndDelete(key);
@@ -94,9 +94,9 @@ const toEntry = (name: string, sealed: string) => ({ name, bytes: sealed.length 
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 128 * MEBIBYTE;
-/** For notes that replace outcomes that had no room. */
+/** Budget for the notes that replace outcomes for which there was no room. */
 const SMALL_BYTES = MEBIBYTE;
-/** Sealing makes an answer a third larger, and it may be serialized longer than it was received. */
+/** Sealing makes an answer a third larger, and its serialized form may be longer than the received one. */
 const SEALED_PER_BYTE = 1.5;
 
 /** `maxAnswerBytes` is `MAX_UPSTREAM_BYTES`. */
@@ -105,7 +105,7 @@ export function createKeptBytes(
   keyPrefix: string,
   maxAnswerBytes: number,
 ) {
-  // One answer from a server always fits.
+  // A single answer from a server always fits.
   const oneAnswer = maxAnswerBytes * SEALED_PER_BYTE;
   const listBudgets = createBudgets(
     (owner) => buildSuspendedBytesKey(keyPrefix, owner),
@@ -115,8 +115,8 @@ export function createKeptBytes(
 
   return {
     /**
-     * False if there is no room. Entries of all users have distinct names. A `small` entry may slightly exceed the limit for the
-     * others.
+     * False if there is no room. Names of entries are unique across all users. A `small` entry may slightly exceed the limit that
+     * applies to the others.
      */
     reserve(user: string | undefined, entry: ByteEntry, size: 'any' | 'small') {
       const more = size === 'small' ? SMALL_BYTES : 0;
@@ -131,7 +131,7 @@ export function createKeptBytes(
   };
 }
 
-// The next outcome of a call at a server.
+// The next outcome of a call to a server.
 
 export type NextOutcome =
   | { readonly kind: 'result'; readonly result: JsonObject }
@@ -169,7 +169,7 @@ export const toUpstreamError = ({
     ? new UpstreamError(failure, message, jsonRpcError && { jsonRpcError })
     : new ConnectionNeeded(login);
 
-/** Reads another replica's record. Undefined for one that this version does not know. */
+/** Parses a record that another replica wrote. Undefined for a kind that this version does not know. */
 function parseOutcome(text: string): NextOutcome | undefined {
   const written: unknown = parseExactJson(text);
   const { kind, result, key, failure, message, jsonRpcError, login, ...rest } = isObject(written)
@@ -210,12 +210,12 @@ const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
 // §18.3: a call of a stateless client. It may outlive the request that began it: a server that asks waits for the answer, which
 // arrives with a later request from the client.
 
-/** The request that waits for the outcome of the call; there is at most one. */
+/** The request that waits for the call's outcome; there is at most one. */
 export interface Waiter {
-  /** Params of notifications. */
+  /** Receives the params of notifications. */
   progress(params: JsonObject): void;
   log(params: JsonObject): void;
-  /** Called once; if it is a question, the call is not over. */
+  /** Called once. If the outcome is a question, the call is not over. */
   settle(outcome: NextOutcome): void;
 }
 
@@ -226,7 +226,7 @@ export interface CallAtServer {
 
 /** Keeps waiting calls. */
 interface CallKeeper {
-  /** False if it cannot wait for an answer to its question: too many calls are waiting, or they use too much memory. */
+  /** False if the call cannot wait for an answer to its question: too many calls are waiting, or they use too much memory. */
   suspend(): boolean;
   /** The call has ended. `untold` are outcomes that no request was waiting for. */
   end(untold: NextOutcome | undefined): void;
@@ -239,7 +239,7 @@ interface OpenQuestion {
   reject(reason: UpstreamError): void;
 }
 
-/** A client that asks a person needs time; one that never returns must not keep the call open. */
+/** A client that asks a person needs time, but one that never returns must not keep the call open. */
 const ABANDONED_MS = 300_000;
 
 const TOO_MANY =
@@ -250,7 +250,7 @@ export class OpenCall {
   private readonly capabilities: ClientCapabilities;
   private readonly keeper: CallKeeper;
   private readonly cancellation = new Cancellation();
-  /** Unanswered questions, oldest first: the client gets them one after the other. */
+  /** Unanswered questions, oldest first: the client gets them one after another. */
   private readonly questions = new Map<string, OpenQuestion>();
   private asked = 0;
   private waiter: Waiter | undefined;
@@ -276,7 +276,7 @@ export class OpenCall {
     );
   }
 
-  /** Waits instead of the previous request, which fails as aborted. */
+  /** Makes this request wait for the outcome instead of the previous one, which fails as aborted. */
   wait(next: Waiter): void {
     this.stopCounting();
     this.tell({ kind: 'failed', failure: 'aborted', message: 'The client called again.' });
@@ -288,7 +288,7 @@ export class OpenCall {
     return this.waiter !== undefined && this.waiter === by;
   }
 
-  /** Size of the unanswered ones. */
+  /** The size of the unanswered questions. */
   countQuestionBytes(): number {
     return [...this.questions.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
@@ -301,7 +301,7 @@ export class OpenCall {
     open.resolve(answer);
   }
 
-  /** The client gave up the call: the server is notified. */
+  /** The client gave up the call: cancels it at the server. */
   cancel(reason: string): void {
     if (this.isOver) return;
     this.close(reason);
@@ -329,7 +329,7 @@ export class OpenCall {
     return answer;
   }
 
-  /** The server gets an error. */
+  /** Answers the question with an error. */
   private refuse(key: string, reason: UpstreamError): void {
     const open = this.questions.get(key);
     if (this.questions.delete(key)) open?.reject(reason);
@@ -345,7 +345,7 @@ export class OpenCall {
     );
   }
 
-  /** False if no request is waiting. */
+  /** Returns false if no request is waiting. */
   private tell(outcome: NextOutcome): boolean {
     const told = this.waiter;
     this.waiter = undefined;
@@ -359,7 +359,7 @@ export class OpenCall {
     this.keeper.end(this.tell(outcome) ? undefined : outcome);
   }
 
-  /** The server gets an error for each question, unless another call can be asked instead. */
+  /** Answers each question with an error, unless another call can be asked instead. */
   private close(reason: string): void {
     this.isOver = true;
     this.stopCounting();

@@ -23,7 +23,7 @@ import {
 export type SuspendedCalls = ReturnType<typeof createSuspendedCalls>;
 
 export interface NewCall extends CallAtServer {
-  /** Kept while it waits. */
+  /** Kept while the call waits. */
   readonly params: JsonObject;
   /** The user (`nameOwner`); undefined without authentication. */
   readonly user: string | undefined;
@@ -136,7 +136,7 @@ function createWaitElsewhere(
   records: OutcomeRecords,
   replicas: Replicas<SuspendedCallMessage>,
 ) {
-  /** By their tickets. */
+  /** Keyed by ticket. */
   const waits = new Map<string, (message: SuspendedCallMessage) => void>();
 
   replicas.listen((message) => waits.get(message.ticket)?.(message));
@@ -151,7 +151,7 @@ function createWaitElsewhere(
     listener: CallListener,
   ): Promise<NextOutcome | undefined> {
     const settled = await records.take(reply);
-    // A question that was delivered twice and has now been answered does not count.
+    // A question that was delivered twice, and has been answered by now, does not count.
     const isAnswered =
       settled?.kind === 'question' && settled.key === reply.key && reply.answer !== undefined;
     if (settled !== undefined && !isAnswered) return settled;
@@ -159,7 +159,7 @@ function createWaitElsewhere(
     return records.take(reply);
   };
 
-  /** Also resolves when the other replica has stopped. */
+  /** Resolves when the call has an outcome, and also when the other replica has stopped. */
   function waitForSettlement(reply: ClientReply, listener: CallListener): Promise<void> {
     const ticket = randomUUID();
     const { id: call, user, server, replica, key } = reply;
@@ -171,7 +171,7 @@ function createWaitElsewhere(
     return new Promise((resolve, reject) => {
       let stopAsking = () => {};
       let unanswered = 0;
-      /** The reply has arrived: it is not sent again. */
+      /** True once the reply has arrived, so that it is not sent again. */
       let hasArrived = false;
 
       function receive(message: SuspendedCallMessage) {
@@ -189,7 +189,7 @@ function createWaitElsewhere(
           return;
         }
         unanswered += 1;
-        // If the store fails now, it will fail again the next time, or when the outcome is looked up, which reports it.
+        // If the store fails now, it will fail again at the next heartbeat, or when the outcome is read, which reports the failure.
         send(hasArrived ? about : { ...about, key, answer }).catch(() => {});
         stopAsking = clock.after(ASK_EVERY_MS, askWhetherItGoesOn);
       }
@@ -208,16 +208,19 @@ function createWaitElsewhere(
 
       waits.set(ticket, receive);
       listener.signal.addEventListener('abort', leave);
-      // A client that hung up while the store was read gets nothing more.
+      // If the client hung up while the store was read, nothing more is sent to it.
       if (listener.signal.aborted) leave();
       else askWhetherItGoesOn();
     });
   }
 }
 
-// The side of the replica that began a call: it answers the server, and reports to the replica where the client's retry waits.
+// The side of the replica that began a call: it answers the server, and reports to the replica on which the client's retry is
+// waiting.
 
-/** Server notifications on their way to another replica; more are dropped, as they are for a client that reads too slowly. */
+/**
+ * Maximum number of server notifications on their way to another replica. More are dropped, as for a client that reads too slowly.
+ */
 const MAX_UNDER_WAY = 16;
 
 /** Listens to the other replicas. */
@@ -227,7 +230,7 @@ function serveOwnCalls(
   records: OutcomeRecords,
   replicas: Replicas<SuspendedCallMessage>,
 ) {
-  /** Retries that wait on other replicas, by their tickets. */
+  /** Retries that wait on other replicas, keyed by ticket. */
   const waiters = new Map<string, { readonly waiter: Waiter; readonly openCall: OpenCall }>();
 
   // The waiting replica asks again if a message is lost.
@@ -298,7 +301,7 @@ function serveOwnCalls(
 /** Params that another replica passed on. */
 const readNotification = (params: unknown) => (isObject(params) ? readExact(params) : {});
 
-// The calls of this replica that are or were waiting for an answer from their client.
+// This replica's calls that are waiting, or have waited, for an answer from their client.
 
 interface SuspendedCall extends CallOwner {
   readonly server: string;
@@ -307,7 +310,7 @@ interface SuspendedCall extends CallOwner {
   readonly openCall: OpenCall;
 }
 
-/** The bytes come out of the budget for the user's other calls. */
+/** The bytes are taken from the budget for the user's other calls. */
 const MAX_PER_USER = { calls: 16, bytes: 8 * 1024 * 1024 };
 const MAX_IN_ALL = { calls: 512, bytes: 64 * 1024 * 1024 };
 
@@ -316,7 +319,7 @@ function createCallTable() {
 
   function hasRoom(user: string | undefined) {
     const all = [...calls.values()];
-    // Without authentication nothing is counted per user.
+    // Without authentication there are no limits per user.
     const ofUser = user === undefined ? [] : all.filter((call) => call.user === user);
     return fits(all, MAX_IN_ALL) && fits(ofUser, MAX_PER_USER);
   }
@@ -332,7 +335,7 @@ function createCallTable() {
     },
     /** False if the calls of this user, or of all users, use too much memory. */
     hasRoom,
-    /** Undefined if it belongs to another user, or to another server. */
+    /** Undefined if the call belongs to another user, or to another server. */
     find({ id, user, server }: Pick<SuspendedCall, 'id' | 'user' | 'server'>) {
       const call = calls.get(id);
       return call?.user === user && call?.server === server ? call?.openCall : undefined;
@@ -351,13 +354,13 @@ const countBytes = ({ bytes, openCall }: SuspendedCall) => bytes + openCall.coun
 
 /** `ticket` identifies a client's request that is waiting on the replica `from`. */
 type SuspendedCallMessage =
-  /** To the replica of the call: the client is back. Sent again, without the answer, while it waits. */
+  /** To the replica of the call: the client is back. Repeated while the client waits, without the answer once that has arrived. */
   | {
       readonly about: 'resume';
       readonly ticket: string;
       readonly from: string;
       readonly call: string;
-      /** The call's user, as `nameOwner` has it. */
+      /** The call's user, in the form of `nameOwner`. */
       readonly user?: string | undefined;
       readonly server: string;
       readonly key?: string;
@@ -365,9 +368,9 @@ type SuspendedCallMessage =
     }
   /** To the replica of the call: the client hung up. */
   | { readonly about: 'left'; readonly ticket: string; readonly call: string }
-  /** To the waiting replica: the call continues. */
+  /** To the waiting replica: the call is still running. */
   | { readonly about: 'going_on'; readonly ticket: string }
-  /** To the waiting replica: nothing more comes from the call except what is in the store. */
+  /** To the waiting replica: nothing more comes from the call; its outcome, if any, is in the store. */
   | { readonly about: 'settled'; readonly ticket: string }
   /** To the waiting replica: params of a notification from the server. */
   | { readonly about: 'progress' | 'log'; readonly ticket: string; readonly params: unknown };
