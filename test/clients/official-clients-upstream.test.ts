@@ -81,7 +81,11 @@ const rows = SERVERS.flatMap((server) =>
 beforeAll(async () => {
   for (const { key, server, row } of rows) {
     const url = fronts[server]?.mcpUrl;
-    if (url !== undefined) clients.set(key, await row.connect(url));
+    if (url === undefined) continue;
+    const client = await row.connect(url);
+    clients.set(key, client);
+    // A user's first list does not wait long for a server on a busy machine.
+    await vi.waitFor(async () => expect((await client.listTools()).tools).not.toEqual([]), PATIENT);
   }
 });
 afterAll(async () => {

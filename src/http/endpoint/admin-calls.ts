@@ -122,7 +122,10 @@ export function createCallList({ store, clock, log }: Pick<Runtime, 'store' | 'c
   };
 }
 
-const startBatch = () => ({ key: buildCallsKey(randomUUID()), calls: [] as ListedCall[] });
+function startBatch() {
+  const calls: ListedCall[] = [];
+  return { key: buildCallsKey(randomUUID()), calls };
+}
 
 /** After the last of these calls, and those before it that ended at the same time. */
 function findPlace(shown: readonly ListedCall[], from: PagePlace | undefined) {
